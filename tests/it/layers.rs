@@ -8,8 +8,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers from top to bottom. `lib.rs` is above them.
-const LOCK_CORE: [&str; 11] = [
-    "api", "engine", "queue", "keeper", "active", "store", "timer", "lease", "once", "base",
+const LOCK_CORE: [&str; 12] = [
+    "api",
+    "engine",
+    "queue",
+    "keeper",
+    "active",
+    "store",
+    "timer",
+    "lease",
+    "remembered",
+    "once",
+    "base",
     "audit",
 ];
 
@@ -29,8 +39,14 @@ const LOCK_TOWER: [&str; 13] = [
     "options",
 ];
 
-const LOCK_MACROS: [&str; 6] = [
-    "lock_key", "expand", "function", "args", "template", "suggest",
+const LOCK_MACROS: [&str; 7] = [
+    "lock_key",
+    "idempotent",
+    "expand",
+    "function",
+    "args",
+    "template",
+    "suggest",
 ];
 
 const LIBRARIES: [(&str, &[&str]); 3] = [

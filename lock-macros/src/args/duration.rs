@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const UNITS: &str = "`ms`, `s`, `m` or `h`, as in `\"500ms\"`, `\"10s\"`, `\"2m\"`, `\"1h\"`";
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The bounds of a duration, which depend on its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,26 +17,49 @@ pub(crate) enum Bound {
     Positive,
     /// A cooldown is not zero, and is at most one day, as in lock-core.
     UpToADay,
+    /// The life of a record is not zero, and may be given in days. Its other bounds depend on where the record is kept.
+    Lifetime,
+}
+
+const UNITS_WITH_DAYS: &str =
+    "`ms`, `s`, `m`, `h` or `d`, as in `\"30s\"`, `\"90m\"`, `\"24h\"`, `\"7d\"`";
+
+impl Bound {
+    fn units(self) -> &'static str {
+        match self {
+            Bound::Lifetime => UNITS_WITH_DAYS,
+            _ => UNITS,
+        }
+    }
+
+    /// Returns the milliseconds of a unit.
+    fn milliseconds(self, unit: &str) -> Option<u64> {
+        match (self, unit) {
+            (Bound::Lifetime, "d") => Some(86_400_000),
+            _ => milliseconds(unit),
+        }
+    }
 }
 
 /// Parses a duration. The error is the message for the literal.
 pub(crate) fn parse(text: &str, bound: Bound) -> Result<Duration, String> {
-    let duration = read(text)?;
+    let duration = read(text, bound)?;
     check(duration, bound).map_err(|problem| format!("`\"{text}\"` {problem}"))?;
     Ok(duration)
 }
 
-fn read(text: &str) -> Result<Duration, String> {
+fn read(text: &str, bound: Bound) -> Result<Duration, String> {
+    let units = bound.units();
     if text.is_empty() {
-        return Err(format!("a duration is a whole number and a unit: {UNITS}"));
+        return Err(format!("a duration is a whole number and a unit: {units}"));
     }
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     if number.is_empty() {
-        return Err(without_number(text));
+        return Err(without_number(text, units));
     }
-    let Some(milliseconds) = milliseconds(unit) else {
-        return Err(wrong_unit(text, number, unit));
+    let Some(milliseconds) = bound.milliseconds(unit) else {
+        return Err(wrong_unit(text, number, unit, bound));
     };
     number
         .parse::<u64>()
@@ -46,23 +69,24 @@ fn read(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("`\"{text}\"` is longer than the longest duration"))
 }
 
-fn without_number(text: &str) -> String {
+fn without_number(text: &str, units: &str) -> String {
     if text.starts_with('-') {
         return format!(
-            "`\"{text}\"` is negative; a duration is a whole number and a unit: {UNITS}"
+            "`\"{text}\"` is negative; a duration is a whole number and a unit: {units}"
         );
     }
     if text.contains(['(', ':']) {
         return format!("`\"{text}\"` is code; write it without quotes");
     }
     format!(
-        "`\"{text}\"` does not begin with a number; a duration is a whole number and a unit: {UNITS}"
+        "`\"{text}\"` does not begin with a number; a duration is a whole number and a unit: {units}"
     )
 }
 
-fn wrong_unit(text: &str, number: &str, rest: &str) -> String {
+fn wrong_unit(text: &str, number: &str, rest: &str, bound: Bound) -> String {
+    let units = bound.units();
     if rest.is_empty() {
-        return format!("`\"{text}\"` has no unit; write {UNITS}");
+        return format!("`\"{text}\"` has no unit; write {units}");
     }
     if rest.starts_with(['.', ',']) {
         return format!(
@@ -78,10 +102,13 @@ fn wrong_unit(text: &str, number: &str, rest: &str) -> String {
         );
     }
     match rest.trim().to_lowercase().as_str() {
+        "d" | "day" | "days" if bound == Bound::Lifetime => {
+            format!("`\"{text}\"` has an unknown unit; did you mean `\"{number}d\"`?")
+        }
         "d" | "day" | "days" => format!(
             "`\"{text}\"` has an unknown unit; write days in hours, as in `\"24h\"` for one day"
         ),
-        _ => format!("`\"{text}\"` has an unknown unit; write {UNITS}"),
+        _ => format!("`\"{text}\"` has an unknown unit; write {units}"),
     }
 }
 
@@ -136,6 +163,9 @@ fn check(duration: Duration, bound: Bound) -> Result<(), &'static str> {
             Err("is zero, so the body could never run; remove `max_hold` for no limit")
         }
         Bound::UpToADay if duration.is_zero() => Err("is zero; remove `cooldown` for no cooldown"),
+        Bound::Lifetime if duration.is_zero() => {
+            Err("is zero, so the next call would run again; write for example `\"24h\"`")
+        }
         Bound::UpToADay if duration > DAY => Err("is too long; a cooldown is at most `\"24h\"`"),
         _ => Ok(()),
     }
@@ -172,6 +202,17 @@ mod tests {
         assert!(parse("0ms", Bound::Positive).is_err());
         assert!(parse("0ms", Bound::UpToADay).is_err());
         assert!(parse("25h", Bound::UpToADay).unwrap_err().contains("24h"));
+    }
+
+    #[test]
+    fn only_the_life_of_a_record_has_days_and_it_is_not_zero() {
+        let life = |text| parse(text, Bound::Lifetime);
+        assert_eq!(life("7d"), Ok(7 * DAY));
+        assert_eq!(life("24h"), Ok(DAY));
+        assert!(life("0d").unwrap_err().contains("zero"));
+        assert!(life("7 days").unwrap_err().contains("`\"7d\"`"));
+        assert!(life("7").unwrap_err().contains("`d`"));
+        assert!(ttl("7d").unwrap_err().contains("hours"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Parses durations: a literal such as `"10s"`, an expression and, for `wait`, two words.
 
 use proc_macro2::Span;
-use syn::{Error, Expr, Lit, Result, UnOp, parse::ParseStream};
+use syn::{Error, Expr, Lit, Result, UnOp, parse::ParseStream, spanned::Spanned as _};
 
 use super::{
     duration::{self, Bound},
@@ -18,6 +18,50 @@ pub(crate) enum WaitValue {
     None,
     Forever,
     For(DurationValue),
+}
+
+/// How long a result is remembered, as it is written.
+pub(crate) struct Lifetime {
+    pub(crate) value: LifetimeValue,
+    pub(crate) written: String,
+    pub(crate) span: Span,
+}
+
+pub(crate) enum LifetimeValue {
+    Forever,
+    For(DurationValue),
+}
+
+pub(crate) fn lifetime(input: ParseStream<'_>) -> Result<Lifetime> {
+    let expr: Expr = input.parse()?;
+    let span = expr.span();
+    let of = |value, written: &str| {
+        Ok(Lifetime {
+            value,
+            written: written.to_owned(),
+            span,
+        })
+    };
+    match (word(&expr), literal(&expr)) {
+        (Some((word, _)), _) if word == "forever" => of(LifetimeValue::Forever, &word),
+        (Some((word, span)), _) if NEVER.contains(&word.as_str()) => {
+            Err(Error::new(span, endless(&word, Bound::Lifetime)))
+        }
+        (_, Some(Lit::Str(text))) if text.value() == "forever" => Err(Error::new(
+            span,
+            "write this word without quotes: `remember = forever`",
+        )),
+        (_, text) => {
+            let written = match text {
+                Some(Lit::Str(text)) => format!("\"{}\"", text.value()),
+                _ => String::new(),
+            };
+            of(
+                LifetimeValue::For(value_of(expr, Bound::Lifetime)?),
+                &written,
+            )
+        }
+    }
 }
 
 pub(crate) fn duration_value(input: ParseStream<'_>, bound: Bound) -> Result<DurationValue> {
@@ -91,6 +135,9 @@ fn endless(word: &str, bound: Bound) -> String {
         Bound::UpToADay => {
             format!("`{word}` is not a duration; remove `cooldown` for no cooldown")
         }
+        Bound::Lifetime => format!(
+            "`{word}` is not a duration; write for example `\"24h\"`, the time for which a later call gets this result"
+        ),
         Bound::Any => format!("`{word}` is not a duration; write for example `\"2s\"`"),
     }
 }

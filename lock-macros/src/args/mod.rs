@@ -15,8 +15,10 @@ use syn::{
     parse_quote,
 };
 
-pub(crate) use duration_value::{DurationValue, WaitValue};
-pub(crate) use value::path;
+pub(crate) use duration::DAY;
+pub(crate) use duration_value::{DurationValue, Lifetime, LifetimeValue, WaitValue, lifetime};
+pub(crate) use names::{LOCK, Vocabulary};
+pub(crate) use value::{errors, literal, path};
 
 use crate::template::Template;
 use duration::Bound;
@@ -25,7 +27,8 @@ use names::{comma, equals, name};
 
 pub(crate) struct LockArgs {
     pub(crate) key: Keys,
-    pub(crate) ttl: DurationValue,
+    /// `None` if no lock is taken.
+    pub(crate) ttl: Option<DurationValue>,
     pub(crate) wait: WaitValue,
     pub(crate) renew: Option<bool>,
     pub(crate) max_hold: Option<DurationValue>,
@@ -87,27 +90,41 @@ pub(crate) fn default_crate() -> Path {
 impl Parse for LockArgs {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut found = ParsedArgs::default();
-        while !input.is_empty() {
-            let name = name(input)?;
-            if found.seen.insert(name.to_string(), name.span()).is_some() {
-                return Err(Error::new(
-                    name.span(),
-                    format!("`{name}` is given twice; keep one of them"),
-                ));
-            }
-            equals(input, &name)?;
-            found.read(&name, input)?;
-            if !input.is_empty() {
-                comma(input, &name)?;
-            }
-        }
+        found.seen = pairs(input, &LOCK, |name| found.read(name, input))?;
         found.finish()
     }
 }
 
+/// Parses `name = value, …`, calls `read` for each value, and returns the place of each name.
+pub(crate) fn pairs(
+    input: ParseStream<'_>,
+    vocabulary: &Vocabulary,
+    mut read: impl FnMut(&Ident) -> Result<()>,
+) -> Result<Seen> {
+    let mut seen = Seen::new();
+    while !input.is_empty() {
+        let name = name(input, vocabulary)?;
+        if seen.insert(name.to_string(), name.span()).is_some() {
+            return Err(Error::new(
+                name.span(),
+                format!("`{name}` is given twice; keep one of them"),
+            ));
+        }
+        equals(input, &name)?;
+        read(&name)?;
+        if !input.is_empty() {
+            comma(input, &name)?;
+        }
+    }
+    Ok(seen)
+}
+
+/// The arguments that are given, and where their names stand.
+pub(crate) type Seen = BTreeMap<String, Span>;
+
 #[derive(Default)]
-struct ParsedArgs {
-    seen: BTreeMap<String, Span>,
+pub(crate) struct ParsedArgs {
+    pub(crate) seen: Seen,
     key: Option<Keys>,
     ttl: Option<DurationValue>,
     wait: Option<WaitValue>,
@@ -127,7 +144,8 @@ struct ParsedArgs {
 }
 
 impl ParsedArgs {
-    fn read(&mut self, name: &Ident, input: ParseStream<'_>) -> Result<()> {
+    /// Parses the value of an argument.
+    pub(crate) fn read(&mut self, name: &Ident, input: ParseStream<'_>) -> Result<()> {
         match name.to_string().as_str() {
             "key" | "keys" if self.key.is_some() => {
                 return Err(Error::new(
@@ -211,28 +229,27 @@ impl ParsedArgs {
 
     fn finish(mut self) -> Result<LockArgs> {
         let share = self.share()?;
-        let missing = |what: &str| Error::new(Span::call_site(), what);
-        let (key, ttl) = match (self.key, self.ttl) {
-            (Some(key), Some(ttl)) => (key, ttl),
-            (None, None) => {
-                return Err(missing(
-                    "`key` and `ttl` are missing; write for example `#[distributed_lock(key = \"order:<id>\", ttl = \"10s\")]`",
-                ));
-            }
-            (None, _) => {
-                return Err(missing(
-                    "`key` is missing; write for example `key = \"order:<id>\"`",
-                ));
-            }
-            (_, None) => {
-                return Err(missing(
-                    "`ttl` is missing; write the time that the lock outlives a crashed process, for example `ttl = \"10s\"`",
-                ));
-            }
+        if self.key.is_none() && self.ttl.is_none() {
+            return Err(missing(
+                "`key` and `ttl` are missing; write for example `#[distributed_lock(key = \"order:<id>\", ttl = \"10s\")]`",
+            ));
+        }
+        let mut args = self.without_ttl()?;
+        args.share = share;
+        args.check_ttl()?;
+        Ok(args)
+    }
+
+    /// Returns the arguments, whether there is a `ttl` or not.
+    pub(crate) fn without_ttl(self) -> Result<LockArgs> {
+        let Some(key) = self.key else {
+            return Err(missing(
+                "`key` is missing; write for example `key = \"order:<id>\"`",
+            ));
         };
         Ok(LockArgs {
             key,
-            ttl,
+            ttl: self.ttl,
             wait: self.wait.unwrap_or(WaitValue::None),
             renew: self.renew,
             max_hold: self.max_hold,
@@ -244,8 +261,24 @@ impl ParsedArgs {
             release: self.release,
             reentrant: self.reentrant,
             interop: self.interop,
-            share,
+            share: None,
             krate: self.krate.unwrap_or_else(default_crate),
         })
     }
+}
+
+impl LockArgs {
+    pub(crate) fn check_ttl(&self) -> Result<()> {
+        match self.ttl {
+            Some(_) => Ok(()),
+            None => Err(missing(
+                "`ttl` is missing; write the time that the lock outlives a crashed process, for example `ttl = \"10s\"`",
+            )),
+        }
+    }
+}
+
+/// Makes the error for an argument that is missing.
+pub(crate) fn missing(what: &str) -> Error {
+    Error::new(Span::call_site(), what)
 }

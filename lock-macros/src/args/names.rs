@@ -4,8 +4,27 @@ use syn::{Error, Ident, LitStr, Result, Token, ext::IdentExt as _, parse::ParseS
 
 use crate::suggest;
 
-/// All arguments, in the order of the documentation.
-pub(crate) const NAMES: [&str; 17] = [
+/// The names that an attribute knows.
+pub(crate) struct Vocabulary {
+    /// All arguments, in the order of the documentation.
+    pub(crate) names: &'static [&'static str],
+    /// Other names for the same arguments.
+    pub(crate) synonyms: &'static [(&'static str, &'static str)],
+    /// Arguments that are replaced by something else, and what to do instead.
+    pub(crate) replaced: &'static [(&'static str, &'static str)],
+    /// Where other names are looked up after these.
+    pub(crate) then: Option<&'static Vocabulary>,
+}
+
+/// The arguments of `#[distributed_lock]`.
+pub(crate) const LOCK: Vocabulary = Vocabulary {
+    names: &NAMES,
+    synonyms: &SYNONYMS,
+    replaced: &REPLACED,
+    then: None,
+};
+
+const NAMES: [&str; 17] = [
     "key",
     "keys",
     "ttl",
@@ -25,7 +44,7 @@ pub(crate) const NAMES: [&str; 17] = [
     "crate",
 ];
 
-/// Names of other lock libraries for the same arguments.
+/// Names of other lock libraries.
 const SYNONYMS: [(&str, &str); 45] = [
     ("name", "key"),
     ("id", "key"),
@@ -74,8 +93,15 @@ const SYNONYMS: [(&str, &str); 45] = [
     ("path", "crate"),
 ];
 
-/// Arguments of other lock libraries that are replaced by something else here.
-const REPLACED: [(&str, &str); 15] = [
+/// Why arguments of `#[idempotent]` do not exist in `#[distributed_lock]`.
+const KEEPS_NO_RESULT: &str = "it is an argument of `#[idempotent]`, which keeps the result for later calls; a lock keeps none";
+
+/// Arguments of other lock libraries, and of `#[idempotent]`.
+const REPLACED: [(&str, &str); 19] = [
+    ("remember", KEEPS_NO_RESULT),
+    ("fingerprint", KEEPS_NO_RESULT),
+    ("errors", KEEPS_NO_RESULT),
+    ("tx", KEEPS_NO_RESULT),
     (
         "blocking",
         "set the longest wait: `wait = \"2s\"`, or `wait = forever`",
@@ -136,7 +162,8 @@ const REPLACED: [(&str, &str); 15] = [
 ];
 
 /// Parses the name of an argument. The error suggests a name.
-pub(crate) fn name(input: ParseStream<'_>) -> Result<Ident> {
+pub(crate) fn name(input: ParseStream<'_>, vocabulary: &Vocabulary) -> Result<Ident> {
+    let names = vocabulary.names;
     if input.peek(LitStr) {
         let literal: LitStr = input.parse()?;
         return Err(Error::new(
@@ -147,31 +174,53 @@ pub(crate) fn name(input: ParseStream<'_>) -> Result<Ident> {
     if !input.peek(Ident::peek_any) {
         return Err(input.error(format!(
             "an argument is written `name = value`; the names are {}",
-            suggest::list(NAMES),
+            suggest::list(names.iter().copied()),
         )));
     }
     let name = input.call(Ident::parse_any)?;
     let written = name.to_string();
-    if NAMES.contains(&written.as_str()) {
+    if names.contains(&written.as_str()) {
         return Ok(name);
     }
-    Err(Error::new(name.span(), unknown(&written)))
+    Err(Error::new(name.span(), vocabulary.unknown(&written)))
 }
 
-fn unknown(written: &str) -> String {
-    let start = format!("there is no argument `{written}`");
-    if let Some((_, instead)) = REPLACED.iter().find(|(other, _)| *other == written) {
-        return format!("{start}; {instead}");
+impl Vocabulary {
+    /// Explains a name that is no argument.
+    fn unknown(&self, written: &str) -> String {
+        let start = format!("there is no argument `{written}`");
+        let meant = match self.known_word(written) {
+            Some(Known::Replaced(instead)) => return format!("{start}; {instead}"),
+            Some(Known::Synonym(meant)) => Some(meant),
+            None => suggest::nearest(written, self.names.iter().copied()),
+        };
+        let all = suggest::list(self.names.iter().copied());
+        match meant {
+            Some(meant) => format!("{start}; did you mean `{meant}`? The arguments are {all}"),
+            None => format!("{start}; the arguments are {all}"),
+        }
     }
-    let synonym = SYNONYMS
-        .iter()
-        .find(|(other, _)| *other == written)
-        .map(|(_, ours)| *ours);
-    let all = suggest::list(NAMES);
-    match synonym.or_else(|| suggest::nearest(written, NAMES)) {
-        Some(meant) => format!("{start}; did you mean `{meant}`? The arguments are {all}"),
-        None => format!("{start}; the arguments are {all}"),
+
+    /// Finds a word in the own lists first, and then in the others. A synonym of an argument that does not exist here is
+    /// none.
+    fn known_word(&self, written: &str) -> Option<Known> {
+        let mut vocabularies = std::iter::successors(Some(self), |vocabulary| vocabulary.then);
+        vocabularies.find_map(|vocabulary| {
+            let find = |list: &[(&str, &'static str)]| {
+                let found = list.iter().find(|(other, _)| *other == written);
+                found.map(|(_, word)| *word)
+            };
+            let synonym = find(vocabulary.synonyms).filter(|meant| self.names.contains(meant));
+            let replaced = || find(vocabulary.replaced).map(Known::Replaced);
+            synonym.map(Known::Synonym).or_else(replaced)
+        })
     }
+}
+
+/// A name of another library or attribute.
+enum Known {
+    Synonym(&'static str),
+    Replaced(&'static str),
 }
 
 /// Parses the `=` after a name, and requires a value after it.
@@ -220,6 +269,10 @@ fn example(name: &Ident) -> String {
         "cooldown" => "\"2s\"",
         "on_lost" => "ignore",
         "on_error" => "|error| …",
+        "remember" => "\"24h\"",
+        "fingerprint" => "\"<cents>\"",
+        "errors" => "|error| error.is_final()",
+        "tx" => "tx",
         "manager" => "self.locks",
         "guard" => "lock",
         "release" => "background",
@@ -236,6 +289,7 @@ mod tests {
 
     #[test]
     fn each_name_of_another_library_suggests_an_argument() {
+        let unknown = |other: &str| LOCK.unknown(other);
         for (other, ours) in SYNONYMS {
             assert!(NAMES.contains(&ours), "{ours}");
             assert!(unknown(other).contains(&format!("did you mean `{ours}`?")));

@@ -282,6 +282,31 @@ pub(crate) fn on_error(input: ParseStream<'_>) -> Result<Expr> {
     }
 }
 
+/// Parses a function from an error to `bool`.
+pub(crate) fn errors(input: ParseStream<'_>) -> Result<Expr> {
+    const TAKES: &str =
+        "`errors` says which errors are remembered, by a closure from the error to `bool`";
+    const EXAMPLE: &str = "write for example `errors = |error| error.is_final()`";
+    let expr: Expr = input.parse()?;
+    if let Some(literal) = literal(&expr) {
+        return Err(Error::new(literal.span(), format!("{TAKES}; {EXAMPLE}")));
+    }
+    let Expr::Closure(closure) = &expr else {
+        return Ok(expr);
+    };
+    match (&closure.asyncness, closure.inputs.len()) {
+        (Some(asyncness), _) => Err(Error::new(
+            asyncness.span,
+            format!("{TAKES}; it cannot be `async`"),
+        )),
+        (None, 1) => Ok(expr),
+        (None, _) => Err(Error::new_spanned(
+            closure.inputs_begin,
+            format!("{TAKES}; {EXAMPLE}"),
+        )),
+    }
+}
+
 pub(crate) fn path(input: ParseStream<'_>) -> Result<Path> {
     if input.peek(LitStr) {
         return Err(

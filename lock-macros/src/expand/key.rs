@@ -1,17 +1,27 @@
-//! Writes a key template as calls of lock-core's key builder.
+//! Writes a template as calls of a builder of lock-core.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::{LitStr, Path};
 
-use crate::template::{Piece, Template};
+use crate::template::{Makes, Piece, Template};
 
 /// Returns a block that makes a `LockKey`, which reads each value once, by reference and in order.
 pub(crate) fn tokens(krate: &Path, literal: &LitStr, template: &Template) -> TokenStream {
+    built(&quote!(#krate::__private::KeyBuilder), literal, template)
+}
+
+/// Returns a block that makes the `Fingerprint` of the values.
+pub(crate) fn fingerprint(krate: &Path, literal: &LitStr, template: &Template) -> TokenStream {
+    let builder = quote!(#krate::__private::FingerprintBuilder);
+    built(&builder, literal, template)
+}
+
+fn built(methods: &TokenStream, literal: &LitStr, template: &Template) -> TokenStream {
     let builder = Ident::new("__lock_key", Span::mixed_site());
-    // A blanket trait of the user may have methods with these names, so the path is explicit.
-    let methods = quote!(#krate::__private::KeyBuilder);
+    // A blanket trait of the user may have methods with these names, so the paths are explicit.
     let pieces = template.pieces.iter().map(|piece| match piece {
+        Piece::Text(_) if template.makes == Makes::Fingerprint => TokenStream::new(),
         Piece::Text(text) => quote!(#methods::text(&mut #builder, #text);),
         Piece::Value(value) => {
             // Errors about the value (an unknown name, no `Display`) point at the template.
@@ -29,11 +39,11 @@ pub(crate) fn tokens(krate: &Path, literal: &LitStr, template: &Template) -> Tok
     })
 }
 
-/// Gives every token the span of the template, and so its scope.
+/// Gives every token another span, and so its scope.
 ///
 /// A token after a dot has no scope, and gets a generated span. The compiler would otherwise suggest a
 /// similar field in place of the whole template.
-fn respan(tokens: TokenStream, span: Span) -> TokenStream {
+pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
     let member = Span::call_site().located_at(span);
     let mut after_dot = false;
     tokens

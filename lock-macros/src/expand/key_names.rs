@@ -1,11 +1,11 @@
-//! Checks the names in a key template against the parameters.
+//! Checks the names in a template against the parameters.
 //!
 //! The compiler would only report that it cannot find a value. The macro knows the parameters, so its
 //! error can suggest one.
 
 use syn::{Error, FnArg, Ident, LitStr, Pat, Result, Signature};
 
-use crate::args::{Key, LockArgs};
+use super::Attribute;
 use crate::function::parameter_names;
 use crate::suggest;
 use crate::template::{KnownNames, Placeholder, Template, roots};
@@ -33,7 +33,8 @@ const LAYER_SOURCES: [&str; 17] = [
     "body",
 ];
 
-pub(crate) fn check(args: &LockArgs, sig: &Signature) -> Result<()> {
+pub(crate) fn check(attribute: &impl Attribute, sig: &Signature) -> Result<()> {
+    let args = attribute.lock();
     let params: Vec<String> = parameter_names(sig).iter().map(Ident::to_string).collect();
     if let Some(guard) = args
         .guard
@@ -48,14 +49,13 @@ pub(crate) fn check(args: &LockArgs, sig: &Signature) -> Result<()> {
             ),
         ));
     }
-    args.key.iter().try_for_each(|key| match key {
-        Key::Template(literal, template) => KeyNames {
+    attribute.templates().try_for_each(|(literal, template)| {
+        KeyNames {
             params: &params,
             sig,
             literal,
         }
-        .check(template),
-        Key::Expr(_) => Ok(()),
+        .check(template)
     })
 }
 

@@ -29,15 +29,11 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
             }
         }
     };
-    let ttl = duration(&args.ttl);
-    let wait = match &args.wait {
-        WaitValue::None => quote!(#krate::__private::NO_WAIT),
-        WaitValue::Forever => quote!(#krate::__private::FOREVER),
-        WaitValue::For(DurationValue::Expr(expr)) => {
-            quote_spanned!(expr.span()=> #krate::__private::IntoWait::into_wait(#expr))
-        }
-        WaitValue::For(value) => duration(value),
-    };
+    let ttl = args.ttl.as_ref().map(|ttl| {
+        let ttl = duration(ttl);
+        quote!(.ttl(#ttl))
+    });
+    let wait = wait(args);
     let renew = args.renew.map(|renew| match renew {
         true => quote!(.renew(#krate::Renew::Auto)),
         false => quote!(.renew(#krate::Renew::Off)),
@@ -67,12 +63,25 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
         Share::Permits(count) => quote_spanned!(count.span()=> .permits(#count)),
     });
     quote!(
-        #request.ttl(#ttl).wait(#wait)
+        #request #ttl.wait(#wait)
         #renew #max_hold #on_lost #release #reentrant #interop #share
     )
 }
 
-fn key(krate: &Path, key: &Key) -> TokenStream {
+/// Returns how long the call waits, as a value that `Into<Wait>` takes.
+pub(crate) fn wait(args: &LockArgs) -> TokenStream {
+    let krate = &args.krate;
+    match &args.wait {
+        WaitValue::None => quote!(#krate::__private::NO_WAIT),
+        WaitValue::Forever => quote!(#krate::__private::FOREVER),
+        WaitValue::For(DurationValue::Expr(expr)) => {
+            quote_spanned!(expr.span()=> #krate::__private::IntoWait::into_wait(#expr))
+        }
+        WaitValue::For(value) => duration(value),
+    }
+}
+
+pub(crate) fn key(krate: &Path, key: &Key) -> TokenStream {
     match key {
         Key::Template(literal, template) => key::tokens(krate, literal, template),
         // The path of the trait makes the compiler report a wrong value in the words of the trait,

@@ -10,7 +10,7 @@ mod pattern;
 
 pub(crate) use malformed::has_malformed_parameters;
 pub(crate) use output::{check as check_output, is_never, nameable};
-pub(crate) use params::{Params, names as parameter_names};
+pub(crate) use params::{Params, mentions, names as parameter_names};
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -125,7 +125,7 @@ impl Function {
     }
 
     /// Checks that the function can wait for a lock.
-    pub(crate) fn check_async(&self) -> Result<()> {
+    pub(crate) fn check_async(&self, attribute: &str) -> Result<()> {
         if let Some(constness) = &self.sig.constness {
             return Err(Error::new(
                 constness.span,
@@ -141,7 +141,7 @@ impl Function {
                 name.span(),
                 format!(
                     "the test attribute above has already made `{name}` a plain function; \
-                     write `#[distributed_lock(…)]` above it, for example above `#[tokio::test]`"
+                     write `{attribute}` above it, for example above `#[tokio::test]`"
                 ),
             ));
         }
@@ -150,7 +150,7 @@ impl Function {
                 name.span(),
                 format!(
                     "the attribute above has already made `{name}` a plain function; \
-                     write `#[distributed_lock(…)]` above it, for example above `#[tokio::main]`"
+                     write `{attribute}` above it, for example above `#[tokio::main]`"
                 ),
             ));
         }

@@ -41,6 +41,7 @@ impl Params {
         attrs: &[Attribute],
         mentioned: &TokenStream,
         krate: &Path,
+        attribute: &str,
     ) -> Result<Params> {
         let instrument = instrument(attrs);
         let mut inputs = sig.inputs.clone();
@@ -72,7 +73,7 @@ impl Params {
                         );
                         continue;
                     }
-                    instrument.map_or(Ok(()), |below| can_do_without(below, pat))?;
+                    instrument.map_or(Ok(()), |below| can_do_without(below, pat, attribute))?;
                     let whole = format_ident!("__lock_arg{index}", span = Span::mixed_site());
                     captures.push(quote!(#conditions let _ = &#whole;));
                     if !matches!(**pat, Pat::Wild(_)) {
@@ -158,7 +159,7 @@ fn view(
 }
 
 /// Returns whether the tokens mention a name, even inside of a literal: `format!("order:{id}")`.
-fn mentions(tokens: &TokenStream, name: &str) -> bool {
+pub(crate) fn mentions(tokens: &TokenStream, name: &str) -> bool {
     tokens.clone().into_iter().any(|tree| match tree {
         TokenTree::Group(group) => mentions(&group.stream(), name),
         TokenTree::Ident(ident) => ident == name,
@@ -188,7 +189,7 @@ fn instrument(attrs: &[Attribute]) -> Option<&Attribute> {
 /// Refuses an `#[instrument]` that would record or skip a renamed parameter.
 ///
 /// It is accepted if it skips all parameters and names none of the pattern.
-fn can_do_without(instrument: &Attribute, pat: &Pat) -> Result<()> {
+fn can_do_without(instrument: &Attribute, pat: &Pat, attribute: &str) -> Result<()> {
     let args = match &instrument.meta {
         Meta::List(list) => list.tokens.clone(),
         Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
@@ -203,6 +204,8 @@ fn can_do_without(instrument: &Attribute, pat: &Pat) -> Result<()> {
     }
     Err(Error::new_spanned(
         instrument.path(),
-        "write `#[instrument]` above `#[distributed_lock(…)]`, because here it cannot see the names in a pattern that leaves out a part",
+        format!(
+            "write `#[instrument]` above `{attribute}`, because here it cannot see the names in a pattern that leaves out a part"
+        ),
     ))
 }

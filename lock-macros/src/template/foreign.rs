@@ -3,6 +3,8 @@
 //! In a template they are plain text, so every call would acquire the same lock. A name between
 //! separators (`order:uid`), a hash tag that is not a parameter (`{tag}`) and `100%` are ordinary text.
 
+use super::Makes;
+
 /// The names that a placeholder of another language may contain.
 pub(crate) enum KnownNames<'a> {
     /// The parameters of the function.
@@ -24,17 +26,18 @@ pub(crate) struct ForeignPlaceholder {
 
 impl ForeignPlaceholder {
     /// Returns the error message; `alone` means that the template has no other placeholder.
-    pub(crate) fn problem(&self, alone: bool) -> String {
-        let effect = match alone {
-            true => "so every call would acquire the same lock",
-            false => "the same for every call",
+    pub(crate) fn problem(&self, makes: Makes, alone: bool) -> String {
+        let (place, effect) = match (makes, alone) {
+            (Makes::Key, true) => ("a key", "so every call would acquire the same lock"),
+            (Makes::Key, false) => ("a key", "the same for every call"),
+            (Makes::Fingerprint, _) => ("a fingerprint", "the same for every call"),
         };
         let advice = match &self.value {
             Some(value) => format!("write `<{value}>`"),
             None => "write a name between angle brackets, as in `<id>`".to_owned(),
         };
         format!(
-            "`{}` is plain text in a key, {effect}; {advice}",
+            "`{}` is plain text in {place}, {effect}; {advice}",
             self.written
         )
     }

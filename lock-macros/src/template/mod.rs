@@ -22,6 +22,15 @@ const LONGEST: usize = 1_024;
 #[derive(Debug)]
 pub(crate) struct Template {
     pub(crate) pieces: Vec<Piece>,
+    pub(crate) makes: Makes,
+}
+
+/// What a template makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Makes {
+    Key,
+    /// The digest of the values that make another call.
+    Fingerprint,
 }
 
 pub(crate) enum Piece {
@@ -48,10 +57,18 @@ pub(crate) struct Placeholder {
 impl Template {
     pub(crate) fn parse(template: &str) -> Result<Template, String> {
         let pieces = split(template)?;
-        let template = Template { pieces };
+        let makes = Makes::Key;
+        let template = Template { pieces, makes };
         template.check_text()?;
         template.check_separators()?;
         Ok(template)
+    }
+
+    /// Parses the template of a fingerprint, of which only the values count.
+    pub(crate) fn fingerprint(template: &str) -> Result<Template, String> {
+        let pieces = split(template)?;
+        let makes = Makes::Fingerprint;
+        Ok(Template { pieces, makes })
     }
 
     pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
@@ -76,7 +93,7 @@ impl Template {
     pub(crate) fn check_foreign(&self, names: &KnownNames<'_>) -> Result<(), String> {
         let outline: String = self.pieces.iter().map(Piece::outline).collect();
         match foreign::find(&outline, names) {
-            Some(found) => Err(found.problem(!self.has_placeholder())),
+            Some(found) => Err(found.problem(self.makes, !self.has_placeholder())),
             None => Ok(()),
         }
     }

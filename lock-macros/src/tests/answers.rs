@@ -24,7 +24,8 @@ fn a_function_that_never_returns_needs_an_on_error_that_never_returns() {
         &expansion,
         &quote!(Ok(__lock_value) => match __lock_value {}),
     );
-    let tokens = crate::attribute(quote!(key = "k", ttl = "10s"), item).to_string();
+    let tokens =
+        crate::attribute::<crate::args::LockArgs>(quote!(key = "k", ttl = "10s"), item).to_string();
     assert!(tokens.contains("never returns"), "{tokens}");
 }
 

@@ -7,13 +7,13 @@ use super::{has, lacks, plain};
 use crate::function::Function;
 
 fn refused(args: TokenStream, item: TokenStream) -> String {
-    let tokens = crate::attribute(args, item).to_string();
+    let tokens = crate::attribute::<crate::args::LockArgs>(args, item).to_string();
     assert!(tokens.contains("compile_error"), "no error in {tokens}");
     tokens
 }
 
 fn accepted(args: TokenStream, item: TokenStream) -> String {
-    let tokens = crate::attribute(args, item).to_string();
+    let tokens = crate::attribute::<crate::args::LockArgs>(args, item).to_string();
     assert!(!tokens.contains("compile_error"), "an error in {tokens}");
     tokens
 }

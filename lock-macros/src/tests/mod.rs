@@ -9,7 +9,7 @@ use quote::quote;
 
 /// Returns the expansion, which must be one function.
 fn function(args: TokenStream, item: TokenStream) -> String {
-    let tokens = crate::attribute(args, item);
+    let tokens = crate::attribute::<crate::args::LockArgs>(args, item);
     syn::parse2::<syn::ItemFn>(tokens.clone()).expect("one function");
     tokens.to_string()
 }
@@ -178,7 +178,7 @@ fn attributes_visibility_generics_and_inner_attributes_stay() {
 
 #[test]
 fn a_half_typed_body_keeps_its_function() {
-    let tokens = crate::attribute(
+    let tokens = crate::attribute::<crate::args::LockArgs>(
         quote!(key = "order:<uid>", ttl = "10s"),
         quote!(async fn place(uid: u64) -> R { self.db. let x = }),
     );
@@ -189,7 +189,9 @@ fn a_half_typed_body_keeps_its_function() {
 #[test]
 fn a_wrong_argument_keeps_the_function_as_it_was() {
     let item = plain();
-    let tokens = crate::attribute(quote!(key = "order:<uid>"), item.clone()).to_string();
+    let tokens =
+        crate::attribute::<crate::args::LockArgs>(quote!(key = "order:<uid>"), item.clone())
+            .to_string();
     assert!(tokens.contains("compile_error"), "{tokens}");
     assert!(tokens.ends_with(&item.to_string()), "{tokens}");
 }
@@ -201,15 +203,18 @@ fn a_wrong_argument_keeps_the_guard_that_the_body_uses() {
             lock.fencing_token()
         }
     );
-    let tokens = crate::attribute(
+    let tokens = crate::attribute::<crate::args::LockArgs>(
         quote!(key = "order:<uid>", guard = lock, ttl = 5),
         item.clone(),
     )
     .to_string();
     has(&tokens, &quote!(let lock: &::lock_core::LockHandle));
-    let tokens = crate::attribute(quote!(guard = lock, crate = my::kit), item).to_string();
+    let tokens =
+        crate::attribute::<crate::args::LockArgs>(quote!(guard = lock, crate = my::kit), item)
+            .to_string();
     has(&tokens, &quote!(let lock: &my::kit::LockHandle));
-    let unused = crate::attribute(quote!(guard = lock), plain()).to_string();
+    let unused =
+        crate::attribute::<crate::args::LockArgs>(quote!(guard = lock), plain()).to_string();
     lacks(&unused, &quote!(LockHandle));
 }
 
@@ -220,7 +225,9 @@ fn an_item_that_is_not_a_function_is_kept_too() {
             uid: u64,
         }
     );
-    let tokens = crate::attribute(quote!(key = "k", ttl = "10s"), item.clone()).to_string();
+    let tokens =
+        crate::attribute::<crate::args::LockArgs>(quote!(key = "k", ttl = "10s"), item.clone())
+            .to_string();
     assert!(tokens.ends_with(&item.to_string()), "{tokens}");
 }
 
@@ -267,7 +274,7 @@ fn an_argument_that_waits_or_fails_says_so_itself() {
             "`key` is evaluated before",
         ),
     ] {
-        let tokens = crate::attribute(args, plain()).to_string();
+        let tokens = crate::attribute::<crate::args::LockArgs>(args, plain()).to_string();
         assert!(tokens.contains(word), "{tokens}");
     }
 }

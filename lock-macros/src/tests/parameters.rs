@@ -89,7 +89,8 @@ fn instrument_below_cannot_see_into_a_renamed_parameter_and_must_move_up() {
             g()
         }
     );
-    let tokens = crate::attribute(quote!(key = "k", ttl = "10s"), item).to_string();
+    let tokens =
+        crate::attribute::<crate::args::LockArgs>(quote!(key = "k", ttl = "10s"), item).to_string();
     assert!(tokens.contains("write `#[instrument]` above"), "{tokens}");
     let item = quote!(
         #[tracing::instrument(skip_all, fields(a))]
@@ -97,7 +98,8 @@ fn instrument_below_cannot_see_into_a_renamed_parameter_and_must_move_up() {
             g()
         }
     );
-    let tokens = crate::attribute(quote!(key = "k", ttl = "10s"), item).to_string();
+    let tokens =
+        crate::attribute::<crate::args::LockArgs>(quote!(key = "k", ttl = "10s"), item).to_string();
     assert!(tokens.contains("write `#[instrument]` above"), "{tokens}");
 }
 
