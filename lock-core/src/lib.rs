@@ -107,6 +107,7 @@
 //! * `cron`: [`every`](LockManager::every) takes a cron expression in a time zone, `Cron`.
 //! * `once`: effect and answer in one commit of your database, in the module `once`.
 //! * `operation-id`: [`OperationId`] alone.
+//! * `idempotent`: the attribute of that name, by serde, and [`ErrorKind::Reused`] and [`ErrorKind::Unreadable`].
 //! * `test-util`: an embedded store that fails on command, and a manual clock.
 //!
 //! [`LockManager`], [`LockRequest`] and [`LockGuard`] are the API without the attribute.
@@ -153,6 +154,8 @@ mod model;
 #[cfg(feature = "once")]
 pub mod once;
 mod queue;
+#[cfg(feature = "idempotent")]
+mod remembered;
 #[cfg_attr(
     not(feature = "redis"),
     allow(
@@ -196,6 +199,9 @@ pub use base::schedule::{Interval, Schedule};
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/distributed_lock.md")]
 pub use lock_macros::distributed_lock;
+#[cfg(feature = "idempotent")]
+#[doc = include_str!("docs/idempotent.md")]
+pub use lock_macros::idempotent;
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/lock_key.md")]
 pub use lock_macros::lock_key;
@@ -203,6 +209,9 @@ pub use lock_macros::lock_key;
 #[cfg(all(doc, feature = "macros"))]
 #[doc = include_str!("docs/attribute_errors.md")]
 pub mod _attribute_errors {}
+#[cfg(all(doc, feature = "idempotent"))]
+#[doc = include_str!("docs/idempotent_errors.md")]
+pub mod _idempotent_errors {}
 // Its examples use all four features.
 #[cfg(all(
     doc,
@@ -226,3 +235,5 @@ pub use base::ticket::Ticket;
 pub use engine::reentry::LockScope;
 #[cfg(feature = "redis")]
 pub use redis as redis1;
+#[cfg(feature = "idempotent")]
+pub use remembered::Remember;

@@ -27,7 +27,7 @@ use crate::base::error::Error;
     message = "`{Self}` cannot carry the error of a lock",
     label = "this return type cannot express \"busy\" or \"unavailable\"",
     note = "return `Result<T, E>` with `impl From<lock_core::Error> for E`,",
-    note = "or say what to return instead: `#[distributed_lock(…, on_error = |error| …)]`"
+    note = "or say what to return instead, by the argument `on_error = |error| …` of the attribute"
 )]
 pub trait FromLockError: Sized {
     /// Returns the function's value for `error`.

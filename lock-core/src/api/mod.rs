@@ -29,6 +29,8 @@ mod redis1;
 #[cfg(feature = "redis")]
 pub(crate) mod redis_client;
 mod remember;
+#[cfg(feature = "idempotent")]
+pub(crate) mod remembered;
 pub(crate) mod request;
 pub(crate) mod requested_keys;
 pub(crate) mod run;

@@ -58,8 +58,22 @@ pub(crate) async fn enter(spec: LockSpec, reentrancy: Reentrancy) -> Result<Owne
              re-entry is switched off here",
         )?,
     }
-    check_ends_inside(&spec)?;
-    acquire_guard(&spec).await.map(Ownership::Own)
+    take_own(&spec).await
+}
+
+/// Acquires a lock of its own. Code that is inside the lock gets `Invalid`, with this advice.
+#[cfg(feature = "idempotent")]
+pub(crate) async fn enter_from_outside(
+    spec: LockSpec,
+    advice: &'static str,
+) -> Result<Ownership, Error> {
+    check_not_inside(&spec, advice)?;
+    take_own(&spec).await
+}
+
+async fn take_own(spec: &LockSpec) -> Result<Ownership, Error> {
+    check_ends_inside(spec)?;
+    acquire_guard(spec).await.map(Ownership::Own)
 }
 
 impl Ownership {

@@ -13,7 +13,13 @@ use crate::base::key::LockKey;
 use crate::base::options::Wait;
 
 pub use crate::api::body::Body;
+#[cfg(feature = "idempotent")]
+pub use crate::api::remembered::{Remembered, remembered};
 pub use crate::base::key::KeyBuilder;
+#[cfg(feature = "idempotent")]
+pub use crate::remembered::{
+    Fingerprint, FingerprintBuilder, FingerprintValue, Memory, RememberErrors, is_remembered,
+};
 
 pub fn installed_request(key: LockKey) -> LockRequest {
     let manager = LockManager::installed();

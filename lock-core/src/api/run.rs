@@ -45,6 +45,9 @@ enum RunState {
     Done,
 }
 
+/// Sees the lock and the output of the body before the release, and returns whether the output means success.
+pub(crate) type Ended<'a, T> = &'a mut dyn FnMut(&Ownership, &T) -> bool;
+
 /// The lock under which the body runs.
 struct Running {
     ownership: Ownership,
@@ -108,15 +111,31 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
+        let succeeded = this.succeeded;
+        this.poll_run(&mut |_, output| succeeded(output), context)
+    }
+}
+
+impl<C, F> Run<C, F>
+where
+    C: FnOnce(LockHandle) -> F,
+    F: Future,
+{
+    /// Polls the run. When the body has ended, `ended` sees its output and decides whether it means success.
+    pub(crate) fn poll_run(
+        &mut self,
+        ended: Ended<'_, F::Output>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<F::Output, Error>> {
         loop {
-            match &mut this.state {
+            match &mut self.state {
                 RunState::Acquiring(acquiring) => match ready!(acquiring.as_mut().poll(context)) {
                     Ok(ownership) => {
                         let level = ownership.level();
                         let inside = level.enter();
-                        this.body.start(ownership.handle());
+                        self.body.start(ownership.handle());
                         drop(inside);
-                        this.state = RunState::Running(Running {
+                        self.state = RunState::Running(Running {
                             ownership,
                             level,
                             lost_waker: None,
@@ -125,24 +144,24 @@ where
                     }
                     Err(error) => {
                         // The body's arguments are dropped before the caller gets the error.
-                        this.body.discard();
-                        this.state = RunState::Done;
+                        self.body.discard();
+                        self.state = RunState::Done;
                         return Poll::Ready(Err(error));
                     }
                 },
                 RunState::Running(running) => {
-                    let (body, succeeded) = (&mut this.body, this.succeeded);
-                    let outcome = ready!(running.poll(body, this.on_lost, succeeded, context));
+                    let body = &mut self.body;
+                    let outcome = ready!(running.poll(body, self.on_lost, ended, context));
                     let RunState::Running(Running { ownership, .. }) =
-                        std::mem::replace(&mut this.state, RunState::Done)
+                        std::mem::replace(&mut self.state, RunState::Done)
                     else {
                         unreachable!("the match above checked the state");
                     };
                     match outcome {
                         Err(loss) => return Poll::Ready(Err(ownership.lease().loss_error(loss))),
-                        Ok(succeeded) => match ownership.end(succeeded, this.release) {
-                            Some(release) => this.state = RunState::Releasing(release),
-                            None => return Poll::Ready(Ok(this.body.take_output())),
+                        Ok(succeeded) => match ownership.end(succeeded, self.release) {
+                            Some(release) => self.state = RunState::Releasing(release),
+                            None => return Poll::Ready(Ok(self.body.take_output())),
                         },
                     }
                 }
@@ -151,8 +170,8 @@ where
                         // The work is done, so a failed release does not change its result.
                         log_failed_release(&error);
                     }
-                    this.state = RunState::Done;
-                    return Poll::Ready(Ok(this.body.take_output()));
+                    self.state = RunState::Done;
+                    return Poll::Ready(Ok(self.body.take_output()));
                 }
                 RunState::Done => panic!("`Run` was polled after it was done"),
             }
@@ -175,7 +194,7 @@ impl Running {
         &mut self,
         body: &mut Body<C, F>,
         on_lost: OnLost,
-        succeeded: fn(&F::Output) -> bool,
+        ended: Ended<'_, F::Output>,
         context: &mut Context<'_>,
     ) -> Poll<Result<bool, Loss>> {
         let begins = self.lost_waker.is_none();
@@ -200,7 +219,7 @@ impl Running {
             let _inside = self.level.enter();
             ready!(body.poll(context))
         };
-        let succeeded = succeeded(&output);
+        let succeeded = ended(&self.ownership, &output);
         // The body is always dropped before the lock is released.
         body.end(output);
         let lease = self.ownership.lease();

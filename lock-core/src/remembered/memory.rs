@@ -1,0 +1,210 @@
+//! What a function remembers, and for how long.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Result as Json;
+use serde_json::error::Category;
+
+use super::bytes::{Digest16, Draft, Stored, Unreadable};
+use super::fingerprint::Fingerprint;
+use super::result::{Remember, RememberErrors};
+use crate::base::error::{Error, ErrorKind};
+use crate::base::record::Record;
+use crate::base::sync::lock;
+
+/// The memory of one call.
+#[doc(hidden)]
+pub struct Memory<R> {
+    /// The path of the function, for the log.
+    pub(crate) function: &'static str,
+    pub(crate) lifetime: Duration,
+    fingerprint: Fingerprint,
+    values: Codec<R>,
+    errors: Option<Errors<R>>,
+}
+
+/// Writes and reads the `Ok` or the `Err` of a result.
+///
+/// These are pointers, because the bounds of the result are then needed in one place, where the compiler reports them.
+struct Codec<R> {
+    write: fn(&R, &mut Draft) -> Option<Json<()>>,
+    read: fn(&[u8]) -> Json<R>,
+}
+
+struct Errors<R> {
+    are_remembered: fn(&R) -> bool,
+    codec: Codec<R>,
+}
+
+impl<R> Memory<R> {
+    pub(super) fn new(function: &'static str, lifetime: Duration, fingerprint: Fingerprint) -> Self
+    where
+        R: Remember,
+    {
+        Self {
+            function,
+            lifetime,
+            fingerprint,
+            values: Codec {
+                write: R::write_value,
+                read: R::read_value,
+            },
+            errors: None,
+        }
+    }
+
+    /// Remembers the errors that `are_remembered` accepts.
+    pub(super) fn with_errors(mut self, are_remembered: fn(&R) -> bool) -> Self
+    where
+        R: RememberErrors,
+    {
+        self.errors = Some(Errors {
+            are_remembered,
+            codec: Codec {
+                write: R::write_error,
+                read: R::read_error,
+            },
+        });
+        self
+    }
+
+    /// Checks the call before its body runs.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if a value of the fingerprint could not be written, or if no store keeps a record for the lifetime.
+    pub(crate) fn check(&self, max_ttl: Duration) -> Result<(), Error> {
+        self.fingerprint.0.clone()?;
+        Record::checked(Vec::new(), self.lifetime, max_ttl).map(drop)
+    }
+
+    fn digest(&self) -> Digest16 {
+        self.fingerprint.0.clone().unwrap_or_default()
+    }
+
+    /// Returns the record of a result, which has no bytes if the value cannot be kept.
+    ///
+    /// `None`: the result is not remembered, and the next call runs.
+    pub(crate) fn record_of(&self, result: &R) -> Option<Vec<u8>> {
+        if let Some(record) = self.written(&self.values, false, result) {
+            return Some(record);
+        }
+        let errors = self.errors.as_ref()?;
+        if !(errors.are_remembered)(result) {
+            return None;
+        }
+        self.written(&errors.codec, true, result)
+    }
+
+    fn written(&self, codec: &Codec<R>, is_error: bool, result: &R) -> Option<Vec<u8>> {
+        let mut draft = Draft::new(self.digest(), is_error);
+        Some(match (codec.write)(result, &mut draft)? {
+            Ok(()) => draft.finish(),
+            // The work is done, so it must not run again.
+            Err(error) => {
+                warn_not_kept(self.function, &error);
+                Vec::new()
+            }
+        })
+    }
+
+    /// Returns the result that an earlier call has left in the key, in place of a refusal.
+    ///
+    /// # Errors
+    ///
+    /// * `Reused`: the call had another fingerprint.
+    /// * `Unreadable`: the record is no result of this function's type.
+    /// * The refusal itself, if there is no record, or one without a value.
+    pub(crate) fn recall(&self, refusal: Error) -> Result<R, Error> {
+        match refusal.record() {
+            None => return Err(refusal),
+            Some([]) => return Err(refusal.done()),
+            Some(_) => {}
+        }
+        let result = self.read(refusal.record().unwrap_or_default());
+        result.map_err(|error| match refusal.key() {
+            Some(key) => error.with_key(&Arc::from(key)),
+            None => error,
+        })
+    }
+
+    fn read(&self, record: &[u8]) -> Result<R, Error> {
+        let stored = Stored::decode(record).map_err(unreadable)?;
+        if !is_same_call(stored.fingerprint, self.digest()) {
+            return Err(Error::new(
+                ErrorKind::Reused,
+                "another call has used the key, with other arguments, and its result is kept; use a new key for \
+                 another call",
+            ));
+        }
+        let codec = match (&self.errors, stored.is_error) {
+            (_, false) => &self.values,
+            (Some(errors), true) => &errors.codec,
+            (None, true) => {
+                return Err(Error::new(
+                    ErrorKind::Unreadable,
+                    "the result that is kept is an error, and the function has no argument `errors` any more to read it",
+                ));
+            }
+        };
+        (codec.read)(stored.json).map_err(|_| {
+            Error::new(
+                ErrorKind::Unreadable,
+                "the work is done, and its result does not fit the return type any more; let the type read old \
+                 results, by `#[serde(default)]` or `#[serde(alias = \"…\")]`",
+            )
+        })
+    }
+}
+
+/// A call without a fingerprint compares nothing, whether it is the earlier one or this one.
+fn is_same_call(earlier: Digest16, this: Digest16) -> bool {
+    let none = Digest16::default();
+    earlier == this || earlier == none || this == none
+}
+
+fn unreadable(why: Unreadable) -> Error {
+    let message = match why {
+        Unreadable::Newer => {
+            "a newer version of lock-core has kept the result of this key; update this program to read it"
+        }
+        Unreadable::Foreign => {
+            "the record of this key is no result of an `#[idempotent]` function; give the function keys of its own"
+        }
+        Unreadable::Damaged => {
+            "the work is done, and the bytes of its result are damaged; check its effect, and then forget the record \
+             by `LockManager::forget`"
+        }
+    };
+    Error::new(ErrorKind::Unreadable, message)
+}
+
+/// Reports a result that cannot be kept, once for each function.
+#[cold]
+fn warn_not_kept(function: &'static str, error: &serde_json::Error) {
+    static WARNED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    let reason = match error.classify() {
+        Category::Io => "it is larger than the largest record",
+        _ => "its `Serialize` fails",
+    };
+    if lock(&WARNED).insert(function) {
+        tracing::warn!(
+            function,
+            reason,
+            "the result of an `#[idempotent]` function cannot be kept, so later calls are refused with `Busy`; return \
+             a value that fits, for example only its id"
+        );
+    }
+}
+
+impl<R> fmt::Debug for Memory<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("function", &self.function)
+            .field("lifetime", &self.lifetime)
+            .finish_non_exhaustive()
+    }
+}
