@@ -26,7 +26,8 @@ pub(crate) struct Case {
 
 impl Case {
     pub(crate) fn all() -> Vec<Case> {
-        ["macros", "compiler"].into_iter().flat_map(set).collect()
+        let sets = ["macros", "compiler", "idempotent", "idempotent_compiler"];
+        sets.into_iter().flat_map(set).collect()
     }
 
     /// Returns the name of its program.
@@ -36,7 +37,8 @@ impl Case {
 
     /// Returns whether the compiler words the error, and not a macro.
     pub(crate) fn is_of_the_compiler(&self) -> bool {
-        self.name.starts_with("compiler/")
+        let (set, _) = self.name.split_once('/').unwrap_or_default();
+        set.ends_with("compiler")
     }
 
     /// Replaces the output in the file beside the source.

@@ -81,9 +81,9 @@ fn takes_something_out(said: &Value) -> Option<&Value> {
     let mut suggested = children.flat_map(|child| child["spans"].as_array().into_iter().flatten());
     suggested
         .find(|span| {
-            let is_attribute = span["text"][0]["text"]
-                .as_str()
-                .is_some_and(|text| text.contains("#[distributed_lock"));
+            let is_attribute = span["text"][0]["text"].as_str().is_some_and(|text| {
+                text.contains("#[distributed_lock") || text.contains("#[idempotent")
+            });
             is_attribute
                 && span["suggested_replacement"] == ""
                 && span["byte_start"] != span["byte_end"]

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Error, ErrorKind, LockManager, distributed_lock};
+use lock_core::{Error, ErrorKind, LockManager, distributed_lock, idempotent};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 const LEASE: Duration = Duration::from_secs(10);
 
@@ -367,8 +368,77 @@ async fn many_branches(n: u64) -> Result<u64, Error> {
     Ok(sum)
 }
 
+#[derive(Serialize, Deserialize)]
+struct Receipt {
+    number: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Declined {
+    forever: bool,
+}
+
+impl From<Error> for Declined {
+    fn from(_: Error) -> Self {
+        Self { forever: false }
+    }
+}
+
+impl Shop {
+    #[idempotent(
+        key = "charge:<self.id>:<order>",
+        ttl = LEASE,
+        remember = "24h",
+        fingerprint = "<cents>:<note.len()>",
+        wait = "2s",
+        max_hold = "30s",
+        errors = |error| error.forever,
+        manager = self.locks,
+        guard = _lock,
+    )]
+    async fn charge(&self, order: u64, cents: u64, note: &str) -> Result<Receipt, Declined> {
+        step().await;
+        println!("{note}");
+        if cents == 0 {
+            return Err(Declined { forever: true });
+        }
+        Ok(Receipt { number: order })
+    }
+}
+
+#[idempotent(key = "once:<uid>", ttl = "10s", remember = LEASE, fingerprint = none, on_lost = ignore)]
+async fn remembered_patterns(
+    Path(uid): Path<u64>,
+    (first, _): (u32, u32),
+    _unused: String,
+) -> Result<u64, Error> {
+    step().await;
+    Ok(uid + u64::from(first))
+}
+
+#[idempotent(key = "once:<name>", ttl = "10s", remember = "1d", fingerprint = none, on_error = |_| Err(()))]
+async fn remembered_generics<T>(name: impl Display, value: T) -> Result<T, ()>
+where
+    T: Serialize + DeserializeOwned,
+{
+    step().await;
+    println!("{name}");
+    Ok(value)
+}
+
+#[idempotent(key = "once:<n>", ttl = "10s", remember = "1d")]
+fn a_remembered_future(n: u64) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send>> {
+    Box::pin(async move {
+        step().await;
+        Ok(n)
+    })
+}
+
 fn main() {
     let _ = LockManager::in_memory;
+    let _ = Shop::charge;
+    drop((remembered_patterns, a_remembered_future(1)));
+    drop(remembered_generics("a", 1));
     let held = Mutex::new(1);
     drop((held.lock().map(|guard| not_send(Rc::new(1), guard)).is_ok(), the_errors_kind));
     drop((patterns, a_reference_inside, nothing, a_function_for_errors, a_block_for_errors));

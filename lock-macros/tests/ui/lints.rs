@@ -18,7 +18,12 @@ pub(crate) fn check() {
     }
     let functions = include_str!("functions.rs");
     let plain = without_attributes(functions);
-    assert!(!plain.contains("#[distributed_lock"), "{plain}");
+    for attribute in ["#[distributed_lock", "#[idempotent"] {
+        assert!(
+            functions.contains(attribute) && !plain.contains(attribute),
+            "{plain}"
+        );
+    }
     let mut project = Project::new("lints");
     project.add("annotated", &format!("{LEVELS}{functions}"));
     project.add("plain", &format!("{LEVELS}{plain}"));
@@ -45,7 +50,9 @@ fn without_attributes(program: &str) -> String {
     program
         .lines()
         .map(|line| {
-            inside |= line.trim_start().starts_with("#[distributed_lock(");
+            let line_start = line.trim_start();
+            inside |= line_start.starts_with("#[distributed_lock(")
+                || line_start.starts_with("#[idempotent(");
             let kept = if inside { "//" } else { line };
             inside &= !line.trim_end().ends_with(")]");
             format!("{kept}\n")

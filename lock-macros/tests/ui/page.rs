@@ -1,38 +1,72 @@
-//! The page of the documentation that lists each mistake with its error and its correction.
+//! The pages of the documentation that list each mistake with its error and its correction.
 
 use std::{fmt::Write as _, fs, path::PathBuf};
 
 use crate::case::Case;
 
-const HEAD: &str = "\
+struct Page {
+    /// The page, and that of the attribute, which has an excerpt of it.
+    file: &'static str,
+    attribute: &'static str,
+    head: &'static str,
+    /// The folders of its cases: the messages of the macros, and those of the compiler.
+    sets: [&'static str; 2],
+}
+
+const PAGES: [Page; 2] = [
+    Page {
+        file: "attribute_errors.md",
+        attribute: "distributed_lock.md",
+        head: "\
 All tested misuses of `#[distributed_lock]` and `lock_key!`, with the compiler's message and the correction.
 
 Each misuse is one error at the offending token. The function stays defined, so that its callers compile. If a
 row does not show a whole line, the line is `#[distributed_lock(key = \"order:<uid>\", ttl = \"10s\")]` above
 `async fn place_order(uid: u64) -> Result<u64, lock_core::Error>`.
-";
+",
+        sets: ["macros/", "compiler/"],
+    },
+    Page {
+        file: "idempotent_errors.md",
+        attribute: "idempotent.md",
+        head: "\
+All tested misuses of `#[idempotent]`, with the compiler's message and the correction.
+
+Each misuse is one error at the offending token. The function stays defined, so that its callers compile. If a
+row does not show a whole line, the line is `#[idempotent(key = \"charge:<order>\", ttl = \"10s\", remember = \"24h\")]` above
+`async fn charge(order: u64) -> Result<u64, lock_core::Error>`. The messages about what both attributes have, such as keys,
+durations and parameters, are in [the page of `#[distributed_lock]`](crate::_attribute_errors).
+",
+        sets: ["idempotent/", "idempotent_compiler/"],
+    },
+];
 
 pub(crate) fn check(cases: &[Case]) {
-    let page = page(cases);
-    let path =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../lock-core/src/docs/attribute_errors.md");
+    for page in &PAGES {
+        check_page(page, cases);
+    }
+}
+
+fn check_page(page: &Page, cases: &[Case]) {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../lock-core/src/docs");
+    let path = docs.join(page.file);
+    let made = made(page, cases);
     if crate::overwrites() {
-        fs::write(&path, &page).expect("the page can be written");
+        fs::write(&path, &made).expect("the page can be written");
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        written == page,
-        "lock-core/src/docs/attribute_errors.md is not what the cases say any more; write it anew with\n\
-         OVERWRITE=1 cargo test -p lock-macros --test ui"
+        written == made,
+        "lock-core/src/docs/{} is not what the cases say any more; write it anew with\n\
+         OVERWRITE=1 cargo test -p lock-macros --test ui",
+        page.file
     );
-    check_excerpt(&page);
+    let attribute = fs::read_to_string(docs.join(page.attribute));
+    check_excerpt(&made, &attribute.expect("the page of the attribute"));
 }
 
 /// Checks the excerpt of this page on the page of the attribute.
-fn check_excerpt(page: &str) {
-    let path =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../lock-core/src/docs/distributed_lock.md");
-    let attribute = fs::read_to_string(path).expect("the page of the attribute");
+fn check_excerpt(page: &str, attribute: &str) {
     let (_, excerpt) = attribute
         .split_once("| written | the compiler says |\n| --- | --- |\n")
         .expect("the table of the most common misuses");
@@ -49,12 +83,13 @@ fn check_excerpt(page: &str) {
     }
 }
 
-fn page(cases: &[Case]) -> String {
-    let mut page = HEAD.to_owned();
+fn made(page: &Page, cases: &[Case]) -> String {
+    let [macros, compiler] = page.sets;
+    let mut page = page.head.to_owned();
     for (set, title, about) in [
-        ("macros/", "Messages of the macros", ""),
+        (macros, "Messages of the macros", ""),
         (
-            "compiler/",
+            compiler,
             "Messages of the compiler",
             "The compiler's own messages differ a little between its versions.\n\n",
         ),
@@ -121,9 +156,9 @@ fn joined(arguments: Vec<String>) -> Vec<String> {
 
 /// Returns the arguments of the attribute, split at commas outside of quotes, brackets and closures.
 fn arguments(line: &str) -> Option<Vec<String>> {
-    let inside = line
-        .strip_prefix("#[distributed_lock(")?
-        .strip_suffix(")]")?;
+    let attributes = ["#[distributed_lock(", "#[idempotent("];
+    let inside = attributes.iter().find_map(|head| line.strip_prefix(head));
+    let inside = inside?.strip_suffix(")]")?;
     let mut arguments = vec![String::new()];
     let (mut quoted, mut barred, mut depth) = (false, false, 0);
     for c in inside.chars() {

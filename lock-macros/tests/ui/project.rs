@@ -28,9 +28,10 @@ impl Project {
         let manifest = format!(
             "[package]\nname = {name:?}\nedition = \"2024\"\nautobins = false\n\n[workspace]\n\n\
              [dependencies]\n\
-             lock-core = {{ path = {:?}, default-features = false, features = [\"axum\", \"macros\"] }}\n\
+             lock-core = {{ path = {:?}, default-features = false, features = [\"axum\", \"idempotent\"] }}\n\
              async-trait = \"*\"\n\
              axum = {{ version = \"*\", default-features = false }}\n\
+             serde = {{ version = \"*\", features = [\"derive\"] }}\n\
              tokio = {{ version = \"*\", features = [\"macros\", \"rt\"] }}\n\
              tracing = {{ version = \"*\", features = [\"attributes\"] }}\n",
             workspace().join("lock-core"),

@@ -1,0 +1,22 @@
+//! `true` in place of a closure.
+//! Write a closure from the error to `bool`.
+use lock_core::{Error, idempotent};
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Refused;
+
+impl From<Error> for Refused {
+    fn from(_: Error) -> Self {
+        Refused
+    }
+}
+
+// instead: #[idempotent(key = "charge:<order>", ttl = "10s", remember = "24h", errors = |_| true)]
+#[idempotent(key = "charge:<order>", ttl = "10s", remember = "24h", errors = true)]
+async fn charge(order: u64) -> Result<u64, Refused> {
+    Ok(order)
+}
+
+fn main() {
+    let _ = charge(1);
+}

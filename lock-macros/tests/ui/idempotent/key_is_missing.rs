@@ -1,0 +1,13 @@
+//! No key.
+//! Name the key.
+use lock_core::{Error, idempotent};
+
+// instead: #[idempotent(key = "charge:<order>", ttl = "10s", remember = "24h")]
+#[idempotent(ttl = "10s", remember = "24h")]
+async fn charge(order: u64) -> Result<u64, Error> {
+    Ok(order)
+}
+
+fn main() {
+    let _ = charge(1);
+}

@@ -1,0 +1,13 @@
+//! Reentrancy.
+//! Remove it.
+use lock_core::{Error, idempotent};
+
+// instead: #[idempotent(key = "charge:<order>", ttl = "10s", remember = "24h")]
+#[idempotent(key = "charge:<order>", ttl = "10s", remember = "24h", reentrant = true)]
+async fn charge(order: u64) -> Result<u64, Error> {
+    Ok(order)
+}
+
+fn main() {
+    let _ = charge(1);
+}

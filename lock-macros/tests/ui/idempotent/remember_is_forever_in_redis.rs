@@ -1,0 +1,13 @@
+//! `forever` without `tx`.
+//! Write at most `"24h"`, or keep the result in your database.
+use lock_core::{Error, idempotent};
+
+// instead: #[idempotent(key = "charge:<order>", ttl = "10s", remember = "24h")]
+#[idempotent(key = "charge:<order>", ttl = "10s", remember = forever)]
+async fn charge(order: u64) -> Result<u64, Error> {
+    Ok(order)
+}
+
+fn main() {
+    let _ = charge(1);
+}

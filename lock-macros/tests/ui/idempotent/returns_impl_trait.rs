@@ -1,0 +1,14 @@
+//! `impl Trait` as the return type.
+//! Name the type.
+use lock_core::idempotent;
+
+#[idempotent(key = "charge:<order>", ttl = "10s", remember = "24h")]
+// instead: async fn charge(order: u64) -> Result<u64, lock_core::Error> {
+async fn charge(order: u64) -> impl std::fmt::Display {
+    // instead: Ok(order)
+    order
+}
+
+fn main() {
+    let _ = charge(1);
+}
