@@ -248,7 +248,7 @@ fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
         ledger.check_busy(plan, state);
         ledger.check_waits(plan, state);
     });
-    ledger.check_causes(plan);
+    sim.look(|state| ledger.check_causes(plan, state));
     if plan.topology == Topology::Cluster {
         ledger.check_kinds(plan);
         ledger.check_fifo(plan);

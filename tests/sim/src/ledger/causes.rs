@@ -2,7 +2,7 @@
 
 use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology, Weather, lock_name};
-use crate::world::{Fault, MILLI, SECOND, slowest_segment};
+use crate::world::{Fault, Late, MILLI, SECOND, State, slowest_segment};
 
 /// The time in which a manager may still be connecting.
 const START: u64 = SECOND;
@@ -12,7 +12,7 @@ const SETTLED: u64 = 300 * MILLI;
 const HIGHEST: u64 = 9_000_000_000_000_000;
 
 impl Ledger {
-    pub fn check_causes(&mut self, plan: &Plan) {
+    pub fn check_causes(&mut self, plan: &Plan, state: &State) {
         self.check_names();
         if plan.topology == Topology::Cluster {
             return self.check_causes_in_cluster(plan);
@@ -32,7 +32,9 @@ impl Ledger {
             }
             let wrong = match plan.topology {
                 _ if plan.weather == Weather::Momentary => uncaused_by_a_moment(plan, call),
-                Topology::One | Topology::Replicas if plan.is_plain() => uncaused(plan, call),
+                Topology::One | Topology::Replicas if plan.is_plain() => {
+                    uncaused(plan, call, &state.late)
+                }
                 _ => uncaused_in_calm(plan, call),
             };
             if let Some(rule) = wrong {
@@ -123,19 +125,21 @@ pub(super) fn is_slow(plan: &Plan) -> bool {
     plan.topology == Topology::Redlock && 2 * slowest_segment(plan.latency) >= shortest / 8
 }
 
-fn uncaused(plan: &Plan, call: &Call) -> Option<&'static str> {
+fn uncaused(plan: &Plan, call: &Call, late: &[Late]) -> Option<&'static str> {
     if plan.stops_inside || plan.habits.blocks > 0 {
         return None;
     }
     let is_ok = match (&call.answer, call.lost) {
         (Answer::Refused(why), _) => is_refused_for(plan, call, why, call.asked, call.answered),
-        (Answer::Lost | Answer::NotReleased(_), Some(lost)) => is_lost_for(plan, call, lost),
+        (Answer::Lost | Answer::NotReleased(_), Some(lost)) => {
+            is_lost_for(plan, call, lost) || is_lost_to_late_segments(call, late, lost)
+        }
         (Answer::NotReleased(why), None) if why.starts_with("Lost") => {
             // The lease may run out before the release arrives.
             let left = call.left.unwrap_or(0);
             let ended = call.ended.unwrap_or(u64::MAX);
             let over = left + call.left_with - call.left_with / 100;
-            over <= ended || loses(plan, call, ended)
+            over <= ended || loses(plan, call, ended) || is_lost_to_late_segments(call, late, ended)
         }
         (Answer::NotReleased(why), None) => {
             is_refused_for(plan, call, why, call.left.unwrap_or(0), call.ended)
@@ -187,6 +191,18 @@ fn is_lost_for(plan: &Plan, call: &Call, lost: u64) -> bool {
             Some(pause + waits_for)
         },
     )
+}
+
+/// Returns whether the renewals of a lock may have been answered too late, because segments of its process took longer than
+/// usual: a fifth of the ttl in all. A renewal begins after a third of it and is given up after another third, and the next
+/// ones have half of what is left, each.
+fn is_lost_to_late_segments(call: &Call, late: &[Late], lost: u64) -> bool {
+    let from = lost.saturating_sub(call.ttl);
+    let its = late
+        .iter()
+        .filter(|it| it.process == call.process && it.sent >= from && it.sent < lost)
+        .map(|it| it.by);
+    its.clone().count() > 1 && its.sum::<u64>() >= call.ttl / 5
 }
 
 /// Returns whether the key of a call may have been deleted by this time.

@@ -2,7 +2,7 @@
 
 use super::{Answer, Asks, Ledger, Owning};
 use crate::plan::{Plan, Topology, Verb};
-use crate::world::{Fault, Order, Planned, SECOND, Settings, Sim};
+use crate::world::{Fault, Late, Order, Planned, SECOND, Settings, Sim};
 
 /// A plan in which nothing goes wrong.
 pub(super) fn calm() -> Plan {
@@ -75,6 +75,13 @@ pub(super) fn owns(ledger: &mut Ledger, owning: Owning, token: u64, from: u64, u
 fn check_owners(ledger: &mut Ledger, plan: &Plan) {
     let sim = world();
     sim.look(|state| ledger.check_owners(plan, state));
+    sim.end();
+}
+
+fn check_causes(ledger: &mut Ledger, plan: &Plan, late: Vec<Late>) {
+    let sim = world();
+    sim.change(|state| state.late = late);
+    sim.look(|state| ledger.check_causes(plan, state));
     sim.end();
 }
 
@@ -168,7 +175,31 @@ fn a_loss_without_a_fault_breaks_a_rule() {
         let call = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
         ledger.calls[call].answer = Answer::Lost;
         ledger.calls[call].lost = Some(2 * SECOND);
-        ledger.check_causes(&plan);
+        check_causes(&mut ledger, &plan, Vec::new());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_loss_after_one_late_segment_breaks_a_rule_and_after_several_it_breaks_none() {
+    let late = |process, by| Late {
+        process,
+        sent: 3 * SECOND / 2,
+        by: by * SECOND / 10,
+    };
+    let broken = vec!["refused or lost without a cause"];
+    let segments = [
+        (vec![late(0, 2)], broken.clone()),
+        (vec![late(0, 1); 2], vec![]),
+        (vec![late(1, 1); 2], broken.clone()),
+        (vec![late(0, 0); 9], broken),
+    ];
+    for (late, broken) in segments {
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
+        ledger.calls[call].answer = Answer::Lost;
+        ledger.calls[call].lost = Some(2 * SECOND);
+        check_causes(&mut ledger, &calm(), late);
         assert_eq!(rules(&ledger), broken);
     }
 }

@@ -11,6 +11,14 @@ pub(super) struct Link {
     pub(super) holds_replies: u32,
 }
 
+/// A segment of a process, or one to it, that took longer than usual.
+#[derive(Clone, Debug)]
+pub struct Late {
+    pub process: usize,
+    pub sent: u64,
+    pub by: u64,
+}
+
 /// The longest time of a segment on a link that no fault slows down.
 pub fn slowest_segment(usual: u64) -> u64 {
     usual / 2 + usual + slowest_tail(usual)
@@ -43,7 +51,13 @@ impl State {
         let slow = self.links.get(&(process, server)).map_or(0, |it| it.slow);
         let mut time = usual / 2 + self.rng.below(usual);
         if self.rng.one_in(64) {
-            time += self.rng.below(slowest_tail(usual));
+            let by = self.rng.below(slowest_tail(usual));
+            self.late.push(Late {
+                process,
+                sent: self.now,
+                by,
+            });
+            time += by;
         }
         if slow > 0 {
             time += slow / 2 + self.rng.below(slow);

@@ -39,7 +39,7 @@ use self::events::Event;
 pub use self::failover::{SERVICE, Service, Switch};
 pub use self::faults::{Fault, LAST, Planned};
 use self::link::Link;
-pub use self::link::slowest_segment;
+pub use self::link::{Late, slowest_segment};
 use self::machine::Ambient;
 pub use self::machine::LONGEST_STOP;
 use self::network::Connection;
@@ -98,6 +98,8 @@ pub struct State {
     polled: Option<u64>,
     connections: Vec<Connection>,
     links: BTreeMap<(usize, usize), Link>,
+    /// The segments that took longer than usual, though no fault delays them.
+    pub late: Vec<Late>,
     bus: Bus,
     faults: Vec<Planned>,
     /// The commands that a proxy will send again, of a process to a server.
@@ -216,6 +218,7 @@ impl State {
             polled: None,
             connections: Vec::new(),
             links: BTreeMap::new(),
+            late: Vec::new(),
             bus: Bus::default(),
             faults: Vec::new(),
             recorded: BTreeMap::new(),
