@@ -34,7 +34,11 @@ impl Ledger {
             let is_apart = matches!(&call.answer, Answer::Refused(why) if why.contains(APART))
                 && call.owning != Owning::Alone
                 && plan.moves_at_the_time_of(call);
-            if call.rests.is_some() || is_apart || is_overdue_in_parts(plan, call) {
+            if call.rests.is_some()
+                || is_apart
+                || is_overdue_in_parts(plan, call)
+                || is_too_short_for_parts(plan, call)
+            {
                 continue;
             }
             if uncaused
@@ -69,7 +73,12 @@ impl Ledger {
 impl Plan {
     /// Returns whether the slot of the key of a call may have been on its way while the call was asked.
     pub(super) fn moves_at_the_time_of(&self, call: &Call) -> bool {
-        let answered = call.answered.unwrap_or(u64::MAX);
+        self.moves_before(call, call.answered)
+    }
+
+    /// Returns whether the slot of the key of a call may have been on its way between its begin and this time.
+    fn moves_before(&self, call: &Call, end: Option<u64>) -> bool {
+        let end = end.unwrap_or(u64::MAX);
         // A move goes on when its nodes do.
         let over = self.last_fault_ends() + AFTERMATH;
         let may_last = self.has(|fault| !fault.is_hidden());
@@ -85,7 +94,7 @@ impl Plan {
                 planned.end() + AFTERMATH
             };
             matches!(planned.fault, Fault::MoveSlot { slot, .. } if slots.contains(&slot))
-                && planned.at <= answered
+                && planned.at <= end
                 && call.asked <= ends
         })
     }
@@ -99,11 +108,28 @@ fn is_overdue_in_parts(plan: &Plan, call: &Call) -> bool {
         Answer::NotReleased(why) => why.contains(NOT_CONFIRMED),
         _ => false,
     };
-    // The usual segment takes up to one and a half times the latency.
-    let longest = TRIPS * 3 * plan.latency;
     is_overdue
-        && plan.processes[call.process].operation_timeout < longest
+        && plan.processes[call.process].operation_timeout < longest_in_parts(plan)
         && plan.moves_at_the_time_of(call)
+}
+
+/// Returns whether a lock was lost whose ttl is too short for a renewal while its slot moves. The renewals have the last two
+/// thirds of the ttl.
+fn is_too_short_for_parts(plan: &Plan, call: &Call) -> bool {
+    let is_lost = match &call.answer {
+        Answer::Lost => true,
+        Answer::NotReleased(why) => why.starts_with("Lost"),
+        _ => false,
+    };
+    let end = call.lost.or(call.left).or(call.answered);
+    let longest = longest_in_parts(plan);
+    is_lost && call.ttl / 3 * 2 < longest && plan.moves_before(call, end)
+}
+
+/// The longest time of an operation while its slot moves.
+fn longest_in_parts(plan: &Plan) -> u64 {
+    // The usual segment takes up to one and a half times the latency.
+    TRIPS * 3 * plan.latency
 }
 
 /// Returns whether a fault explains that a call was refused, or that its lock was lost.
@@ -162,6 +188,25 @@ mod tests {
         let broken = |second| broken_at(&moving(), Owning::READER, second, APART);
         assert!(broken(2).is_empty());
         assert_eq!(broken(9), [BROKEN]);
+    }
+
+    #[test]
+    fn a_lock_is_lost_only_while_its_slot_moves_and_where_its_ttl_is_too_short_for_the_trips() {
+        let broken = |trip: u64, ttl: u64, second| {
+            let mut plan = moving();
+            plan.latency = trip * MILLI;
+            let mut ledger = Ledger::default();
+            let call = asks(&mut ledger, Owning::Alone, Some(0), second, Some(second));
+            ledger.calls[call].ttl = ttl * MILLI;
+            ledger.calls[call].answer = Answer::Lost;
+            ledger.calls[call].lost = Some(second * SECOND + ttl * MILLI);
+            ledger.check_causes_in_cluster(&plan);
+            rules(&ledger)
+        };
+        assert!(broken(5, 300, 2).is_empty());
+        assert_eq!(broken(1, 300, 2), [BROKEN]);
+        assert_eq!(broken(5, 1_000, 2), [BROKEN]);
+        assert_eq!(broken(5, 300, 9), [BROKEN]);
     }
 
     #[test]
