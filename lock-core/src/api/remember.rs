@@ -82,6 +82,9 @@ impl LockManager {
     ///
     /// A lock that is held is never touched.
     ///
+    /// If the connection breaks, the request is sent again, and the answer is that to the second one: `Nothing` or `Held`,
+    /// although the first one has deleted the record.
+    ///
     /// # Errors
     ///
     /// * `Unavailable`: the store gave no answer. The record may be deleted or not.

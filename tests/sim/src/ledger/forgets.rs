@@ -35,11 +35,16 @@ impl Ledger {
         }
     }
 
-    /// Checks that a record which stood all the time was found.
+    /// Checks that a record which stood all the time was found. Where a connection may have broken, the request may have been
+    /// sent twice, and the answer is that to the second one.
     fn check_found(&mut self, plan: &Plan, number: usize, forget: &Forget) {
         let (Some(answer), Some(ended)) = (forget.answer, forget.ended) else {
             return;
         };
+        let span = (forget.begun, ended);
+        if plan.touches(forget.process, span, Fault::disturbs) {
+            return;
+        }
         let of_the_key = self.kept.records.iter().filter(|it| it.key == forget.key);
         let mut stood = of_the_key.filter(|record| {
             let others = self.kept.forgets.iter().enumerate();
