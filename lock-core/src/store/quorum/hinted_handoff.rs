@@ -28,6 +28,7 @@ pub(super) struct Hints {
 #[derive(Clone)]
 pub(super) struct Hint {
     release: Release,
+    how: Withdrawal,
     up_to: Option<UpTo>,
     /// The ledger in which the end is noted.
     ledger: Arc<VoteLedger>,
@@ -43,7 +44,7 @@ pub(super) struct Hint {
 
 impl Hint {
     pub(super) fn withdraw(&self) -> VoteOperation {
-        VoteOperation::Withdraw(self.release.clone(), Withdrawal::Over, self.up_to)
+        VoteOperation::Withdraw(self.release.clone(), self.how, self.up_to)
     }
 
     /// Notes that a command of the lease may still arrive.
@@ -64,7 +65,13 @@ impl Hints {
     }
 
     /// Adds a hint. A question of the lease was sent and not answered, and may still arrive.
-    pub(super) fn add(&self, undoing: &Undoing, departure: Departure, now: Moment) {
+    pub(super) fn add(
+        &self,
+        undoing: &Undoing,
+        how: Withdrawal,
+        departure: Option<Departure>,
+        now: Moment,
+    ) {
         let until = now + undoing.release.ttl + self.late_duplicate;
         let mut all = lock(&self.all);
         if all.len() >= MOST {
@@ -73,10 +80,11 @@ impl Hints {
         if all.len() < MOST {
             all.push(Hint {
                 release: undoing.release.clone(),
+                how,
                 up_to: undoing.up_to,
                 ledger: Arc::clone(&undoing.ledger),
                 doubtful: true,
-                _departure: Some(Arc::new(departure)),
+                _departure: departure.map(Arc::new),
                 at: now,
                 until,
             });
@@ -161,7 +169,7 @@ mod tests {
         let ledger = Arc::new(VoteLedger::default());
         assert!(ledger.claim(0));
         let undoing = undoing(&ledger);
-        hints.add(&undoing, departure(&undoing), NOW);
+        hints.add(&undoing, Withdrawal::Over, Some(departure(&undoing)), NOW);
         let due = hints.take(NOW);
         assert_eq!((due.len(), hints.due()), (1, None));
         for left in due {
@@ -181,7 +189,7 @@ mod tests {
     fn what_has_run_out_is_forgotten() {
         let hints = Hints::new(LATE);
         let undoing = undoing(&Arc::default());
-        hints.add(&undoing, departure(&undoing), NOW);
+        hints.add(&undoing, Withdrawal::Over, Some(departure(&undoing)), NOW);
         assert!(hints.take(NOW + Duration::from_secs(16)).is_empty());
         assert_eq!(hints.due(), None);
     }

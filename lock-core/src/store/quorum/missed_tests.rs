@@ -8,9 +8,13 @@ use tokio::sync::watch;
 use super::test_nodes::{Between, manager_on, take};
 use super::{QuorumNode, QuorumStore};
 use crate::base::clock::Clock;
+use crate::base::record::Record;
 use crate::base::settings::Settings;
 use crate::base::token::{Address, Token, TokenSource};
-use crate::store::{Events, Lane, MemoryStore, Operation, Outcome, Release, Store};
+use crate::store::{
+    AcquireCommand, Events, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Remembered,
+    Store,
+};
 use crate::timer::Timers;
 
 /// A store that answers, or loses all that is sent to it.
@@ -52,59 +56,78 @@ impl OneMute {
         Self { mute, stores }
     }
 
+    async fn quorum(&self) -> Arc<QuorumStore> {
+        let node = |(place, store): (usize, &Arc<dyn Store>)| QuorumNode {
+            store: Arc::clone(store),
+            shown: place.to_string(),
+        };
+        let settings = Settings {
+            max_ttl: Duration::from_secs(60),
+            assume_fresh: true,
+            operation_timeout: Duration::from_millis(500),
+            ..Settings::default()
+        };
+        let manager = Address::random();
+        let store = QuorumStore::new(
+            self.stores.iter().enumerate().map(node).collect(),
+            settings,
+            &Timers::new(Clock::default()),
+            TokenSource::new(manager),
+        );
+        let background = Arc::clone(&store).background(Events::new(manager, None, drop));
+        tokio::spawn(background);
+        store.ready().await.expect("nodes that answer");
+        store
+    }
+
+    /// The node answers nothing from here on, and is out.
+    fn goes_out(&self, store: &QuorumStore) {
+        self.mute.answers.send_replace(false);
+        store.quorum.nodes[0].is_silent();
+    }
+
     /// Waits until the node, which answers again, is without the key.
     async fn is_made_up_for(&self) {
         self.mute.answers.send_replace(true);
-        let free = async {
-            while self.mute.node.counts().0 > 0 {
+        self.has(|(keys, _)| keys == 0).await;
+    }
+
+    /// Waits until the node has so many keys and waiters.
+    async fn has(&self, is_so: impl Fn((usize, usize)) -> bool) {
+        let soon = async {
+            while !is_so(self.mute.node.counts()) {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        let free = tokio::time::timeout(Duration::from_secs(20), free).await;
-        free.expect("the key is gone");
+        let soon = tokio::time::timeout(Duration::from_secs(20), soon).await;
+        soon.expect("the node gets what it has missed");
     }
 }
 
 /// Sends the background release of a lease.
 async fn release(store: &dyn Store, token: Token) -> Outcome {
-    let release = Operation::Release(Release {
+    let release = Operation::Release(release_of(token));
+    store.execute(release, Lane::KEEPER).await
+}
+
+fn release_of(token: Token) -> Release {
+    Release {
         key: "k".into(),
         token,
         ttl: Duration::from_secs(60),
         fence: None,
         in_background: true,
-    });
-    store.execute(release, Lane::KEEPER).await
+    }
 }
 
 /// An attempt forgets its votes when it gives up, and its undoing may never have been sent.
 #[tokio::test]
 async fn a_node_that_is_out_gets_the_release_of_a_lease_whose_votes_are_forgotten() {
     let scene = OneMute::new();
-    let node = |(place, store): (usize, &Arc<dyn Store>)| QuorumNode {
-        store: Arc::clone(store),
-        shown: place.to_string(),
-    };
-    let settings = Settings {
-        max_ttl: Duration::from_secs(60),
-        assume_fresh: true,
-        operation_timeout: Duration::from_millis(500),
-        ..Settings::default()
-    };
-    let manager = Address::random();
-    let store = QuorumStore::new(
-        scene.stores.iter().enumerate().map(node).collect(),
-        settings,
-        &Timers::new(Clock::default()),
-        TokenSource::new(manager),
-    );
-    let background = Arc::clone(&store).background(Events::new(manager, None, drop));
-    tokio::spawn(background);
-    store.ready().await.expect("nodes that answer");
+    let store = scene.quorum().await;
     let token = TokenSource::new(Address::random()).fresh();
     assert!(take(&scene.mute.node, token).await);
-    scene.mute.answers.send_replace(false);
-    store.quorum.nodes[0].is_silent();
+    scene.goes_out(&store);
     release(&*store, token).await;
     scene.is_made_up_for().await;
 }
@@ -125,4 +148,45 @@ async fn a_silent_node_gets_a_release_that_was_given_up() {
     given_up.expect_err("a node is silent");
     scene.is_made_up_for().await;
     drop(guard);
+}
+
+/// The entry of a waiter in the queue of a node has no end of its own, and this node does not get the record of the waiter.
+#[tokio::test]
+async fn a_node_that_misses_a_record_forgets_that_its_owner_has_waited() {
+    let scene = OneMute::new();
+    let store = scene.quorum().await;
+    let tokens = TokenSource::new(Address::random());
+    let (owner, waiter) = (tokens.fresh(), tokens.fresh());
+    let a_minute = Duration::from_secs(60);
+    let acquire = |token, queueing| {
+        let acquire = AcquireCommand {
+            key: "k".into(),
+            token,
+            ttl: a_minute,
+            queueing,
+            replaces: None,
+            repeated: false,
+        };
+        store.execute(Operation::Acquire(acquire), Lane::KEEPER)
+    };
+    let granted = acquire(owner, Queueing::Never).await;
+    assert!(matches!(granted, Outcome::Granted(_)));
+    scene.has(|(keys, _)| keys == 1).await;
+    let refused = acquire(waiter, Queueing::Always).await;
+    assert!(matches!(refused, Outcome::Busy(_)));
+    scene.has(|(_, waiters)| waiters == 1).await;
+    scene.goes_out(&store);
+    // No waiter is notified on the first node.
+    for node in &scene.stores[1..] {
+        release(&**node, owner).await;
+    }
+    let granted = acquire(waiter, Queueing::Always).await;
+    assert!(matches!(granted, Outcome::Granted(_)));
+    let record = Record::checked(b"the answer".to_vec(), a_minute, a_minute).expect("in bounds");
+    let remember = Operation::Remember(release_of(waiter), record);
+    let remembered = store.execute(remember, Lane::KEEPER).await;
+    assert!(matches!(remembered, Outcome::Remembered(Remembered::Yes)));
+    assert_eq!(scene.mute.node.counts(), (1, 1));
+    scene.mute.answers.send_replace(true);
+    scene.has(|(_, waiters)| waiters == 0).await;
 }

@@ -2,7 +2,8 @@
 //!
 //! A grant needs a majority, and so does a record that is to last: the two share a node, which refuses the grant with
 //! the record. Owners that have lost their majority may leave two records, and the one with the highest fencing token
-//! counts. No hint is kept for a node that misses a record, because the token there ends by its ttl.
+//! counts. For a node that misses a record no hint of the token is kept, because the token there ends by its ttl. A hint of
+//! the lease's entry in the queue is kept, because the entry has no end of its own.
 
 use std::sync::Arc;
 
@@ -33,11 +34,15 @@ impl Quorum {
         let patience = self.patience(release.ttl);
         let patient = release.in_background;
         let remember = Operation::Remember(release, record);
-        // The record is sent behind the vote and takes its place, so no withdrawal may overtake it.
-        for (place, _) in self.up() {
-            undoing.ledger.ends_at(place);
+        let up: Vec<usize> = self.up().map(|(place, _)| place).collect();
+        for place in 0..self.nodes.len() {
+            match up.contains(&place) {
+                // The record is sent behind the vote and takes its place, so no withdrawal may overtake it.
+                true => undoing.ledger.ends_at(place),
+                false => self.keep_hint_of_entry(place, &undoing),
+            }
         }
-        let asked = self.ask_up(&remember, lane);
+        let asked = self.ask_at(&up, &remember, lane);
         let mut nodes = FanOut::new(asked).until(&self.timers, self.timers.now() + patience);
         let mut answers = vec![None; self.nodes.len()];
         loop {
@@ -62,6 +67,9 @@ impl Quorum {
                 None => break,
             }
         }
+        nodes
+            .silent()
+            .for_each(|place| self.keep_hint_of_entry(place, &undoing));
         match tally::remembered(&answers, 0) {
             Some(remembered) => Outcome::Remembered(remembered),
             None => Outcome::Failed(Failure::unanswered(
@@ -78,6 +86,7 @@ impl Quorum {
         undoing: &Undoing,
     ) -> Option<Remembered> {
         let Outcome::Remembered(answer) = outcome else {
+            self.keep_hint_of_entry(place, undoing);
             return None;
         };
         let found = !matches!(answer, Remembered::Absent | Remembered::Other);

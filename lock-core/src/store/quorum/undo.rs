@@ -117,8 +117,20 @@ impl Quorum {
         let node = &self.nodes[place];
         undoing.ledger.is_taken_back(place);
         let departure = undoing.departs(self, [place]);
-        node.hints.add(undoing, departure, self.timers.now());
+        let now = self.timers.now();
+        node.hints
+            .add(undoing, Withdrawal::Over, Some(departure), now);
         node.bell.notify_one();
+    }
+
+    /// Keeps a hint for the node, if the lease may have an entry in the queue there. A vote stays.
+    pub(super) fn keep_hint_of_entry(&self, place: usize, undoing: &Undoing) {
+        if contains(undoing.ledger.queued(), place) {
+            let node = &self.nodes[place];
+            let now = self.timers.now();
+            node.hints.add(undoing, Withdrawal::Leave, None, now);
+            node.bell.notify_one();
+        }
     }
 }
 

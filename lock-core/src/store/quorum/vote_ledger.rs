@@ -212,6 +212,11 @@ impl VoteLedger {
         self.known().queued |= only(node);
     }
 
+    /// In whose queue the lease may have an entry.
+    pub(super) fn queued(&self) -> NodeSet {
+        self.known().queued
+    }
+
     /// Notes that every present or future vote of the lease on the node is being withdrawn, and its entry in the queue.
     pub(super) fn is_taken_back(&self, node: usize) {
         let mut known = self.known();
