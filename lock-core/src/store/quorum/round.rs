@@ -7,7 +7,7 @@ use super::acquire::Candidacy;
 use super::fan_out::FanOut;
 use super::late_votes::LateVotes;
 use super::tally::{Ballot, Decision, decide};
-use super::vote_ledger::VoteLedger;
+use super::vote_ledger::{VoteLedger, contains};
 use crate::base::clock::Moment;
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome};
 use crate::store::{BoxFuture, Operation, Outcome};
@@ -96,7 +96,10 @@ impl Quorum {
             Outcome::Vote(VoteOutcome::NotAsked) => Ballot::Dead,
             Outcome::Failed(failure) if !failure.ambiguous => {
                 ledger.resolved(place);
-                ledger.is_without(place);
+                // The vote of an earlier round stands.
+                if !contains(ledger.granted(), place) {
+                    ledger.is_without(place);
+                }
                 if failure.is_final() {
                     attempt.refusals.push(failure);
                 }

@@ -8,7 +8,7 @@ use super::test_nodes::{Between, manager_on};
 use crate::base::clock::Clock;
 use crate::base::options::Wait;
 use crate::store::vote::{Vote, VoteOperation, VoteOutcome};
-use crate::store::{Lane, MemoryStore, Operation, Outcome, Store};
+use crate::store::{Failure, Lane, MemoryStore, Operation, Outcome, Store};
 
 /// More than one round proposes, and more than twice as many.
 const AHEAD: usize = 12;
@@ -17,7 +17,23 @@ const AHEAD: usize = 12;
 #[derive(Debug)]
 struct Outrun {
     node: Arc<MemoryStore>,
+    ahead: usize,
+    /// The proposal after these is refused, and the first withdrawal.
+    refuses: bool,
     proposals: AtomicUsize,
+    withdrawals: AtomicUsize,
+}
+
+impl Outrun {
+    fn new(ahead: usize, refuses: bool) -> Arc<Self> {
+        Arc::new(Self {
+            node: MemoryStore::new(Clock::default()),
+            ahead,
+            refuses,
+            proposals: AtomicUsize::new(0),
+            withdrawals: AtomicUsize::new(0),
+        })
+    }
 }
 
 impl Between for Outrun {
@@ -26,13 +42,25 @@ impl Between for Outrun {
     }
 
     async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
-        let proposes = matches!(operation, Operation::Vote(VoteOperation::Propose(_)));
-        let ahead = proposes && self.proposals.fetch_add(1, Ordering::SeqCst) < AHEAD;
+        let (is_ahead, is_next) = match &operation {
+            Operation::Vote(VoteOperation::Propose(_)) => {
+                let number = self.proposals.fetch_add(1, Ordering::SeqCst);
+                (number < self.ahead, number == self.ahead)
+            }
+            Operation::Vote(VoteOperation::Withdraw(..)) => {
+                let number = self.withdrawals.fetch_add(1, Ordering::SeqCst);
+                (false, number == 0)
+            }
+            _ => (false, false),
+        };
+        if is_next && self.refuses {
+            return Outcome::Failed(Failure::refused("a right is missing"));
+        }
         match self.node.execute(operation, lane).await {
             Outcome::Vote(VoteOutcome::Voted {
                 vote: Vote::Yes { highest, .. },
                 ..
-            }) if ahead => Outcome::Vote(VoteOutcome::voted(Vote::Yes {
+            }) if is_ahead => Outcome::Vote(VoteOutcome::voted(Vote::Yes {
                 accepted: false,
                 highest: highest + 1,
             })),
@@ -43,15 +71,32 @@ impl Between for Outrun {
 
 #[tokio::test]
 async fn a_number_that_is_outrun_again_and_again_is_no_outage() {
-    let node = || MemoryStore::new(Clock::default());
-    let outrun = || {
-        Arc::new(Outrun {
-            node: node(),
-            proposals: AtomicUsize::new(0),
-        })
-    };
-    let stores: [Arc<dyn Store>; 3] = [outrun(), outrun(), node()];
+    let outrun = || Outrun::new(AHEAD, false);
+    let node = MemoryStore::new(Clock::default());
+    let stores: [Arc<dyn Store>; 3] = [outrun(), outrun(), node];
     let locks = manager_on(stores.into(), Duration::from_secs(60)).await;
     let guard = locks.lock("k").wait(Wait::None).acquire().await;
     guard.expect("free").release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_vote_stands_though_its_node_refuses_the_next_question() {
+    let refusing = Outrun::new(1, true);
+    let stores: [Arc<dyn Store>; 3] = [
+        Arc::clone(&refusing) as _,
+        Outrun::new(1, false),
+        MemoryStore::new(Clock::default()),
+    ];
+    let locks = manager_on(stores.into(), Duration::from_secs(60)).await;
+    let guard = locks.lock("k").wait(Wait::None).acquire().await;
+    let guard = guard.expect("two nodes vote for it in the second round");
+    assert_eq!(refusing.node.counts().0, 1, "the first vote stands");
+    guard.release().await.expect("two nodes confirm it");
+    let free = async {
+        while refusing.node.counts().0 > 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let free = tokio::time::timeout(Duration::from_secs(20), free).await;
+    free.expect("the vote is withdrawn");
 }
