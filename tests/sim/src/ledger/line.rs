@@ -1,5 +1,6 @@
 //! The waiters of one process get a key in the order of their calls.
 
+use super::causes::is_slow;
 use super::{Answer, Call, Ledger, Owning};
 use crate::plan::Plan;
 use crate::world::{Fault, MILLI};
@@ -11,7 +12,10 @@ impl Ledger {
     /// Checks that no waiter is overtaken in its process. One that is not polled when its turn comes loses that turn only.
     pub fn check_line(&mut self, plan: &Plan) {
         // A question that fails may cost its waiter the turn.
-        if plan.stops_inside || !plan.faults.iter().all(|it| is_mild(plan, &it.fault)) {
+        if plan.stops_inside
+            || is_slow(plan)
+            || !plan.faults.iter().all(|it| is_mild(plan, &it.fault))
+        {
             return;
         }
         let waiters: Vec<usize> = (0..self.calls.len())
