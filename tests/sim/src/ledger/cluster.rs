@@ -116,14 +116,9 @@ fn is_overdue_in_parts(plan: &Plan, call: &Call) -> bool {
 /// Returns whether a lock was lost whose ttl is too short for a renewal while its slot moves. The renewals have the last two
 /// thirds of the ttl.
 fn is_too_short_for_parts(plan: &Plan, call: &Call) -> bool {
-    let is_lost = match &call.answer {
-        Answer::Lost => true,
-        Answer::NotReleased(why) => why.starts_with("Lost"),
-        _ => false,
-    };
     let end = call.lost.or(call.left).or(call.answered);
     let longest = longest_in_parts(plan);
-    is_lost && call.ttl / 3 * 2 < longest && plan.moves_before(call, end)
+    call.answer.is_loss() && call.ttl / 3 * 2 < longest && plan.moves_before(call, end)
 }
 
 /// The longest time of an operation while its slot moves.

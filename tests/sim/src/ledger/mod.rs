@@ -135,6 +135,17 @@ pub enum Answer {
     NotReleased(String),
 }
 
+impl Answer {
+    /// Returns whether the lock is lost, also if its release was told so.
+    fn is_loss(&self) -> bool {
+        match self {
+            Self::Lost => true,
+            Self::NotReleased(why) => why.starts_with("Lost"),
+            _ => false,
+        }
+    }
+}
+
 /// What a call asks for.
 #[derive(Clone, Debug)]
 pub struct Asks {

@@ -16,9 +16,10 @@ impl Ledger {
             let call = &self.calls[number];
             let is_wrong = match call.answer {
                 // A renewal may stand behind several waits for replicas, or behind a look at a distant sentinel.
-                Answer::Lost => plan.acks == 0 || call.ttl >= SECOND,
+                _ if call.answer.is_loss() => plan.acks == 0 || call.ttl >= SECOND,
                 Answer::Refused(_) | Answer::NotReleased(_) => true,
-                Answer::None
+                Answer::Lost
+                | Answer::None
                 | Answer::Granted
                 | Answer::Busy
                 | Answer::Cancelled
