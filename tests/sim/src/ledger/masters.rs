@@ -3,7 +3,7 @@
 use super::answers::left;
 use super::{Claim, Ledger, Owning};
 use crate::plan::{Plan, Topology};
-use crate::world::{Fault, MILLI, Planned, SECOND, State};
+use crate::world::{Fault, MILLI, Planned, SECOND, State, slowest_segment};
 
 /// The time in which a manager hears of a new master from a sentinel that it reaches: it asks them every half second, and a
 /// look may wait for one that hangs.
@@ -12,8 +12,8 @@ const HEARS: u64 = 1_500 * MILLI;
 const LONGEST_PAUSE: u64 = 10 * SECOND;
 /// The time of a renewal, and of one that is repeated because its connection has ended.
 const RENEWAL: u64 = 1_500 * MILLI;
-/// An operation that was sent to a former master may be done by this time after its connection broke.
-const ON_ITS_WAY: u64 = 3 * MILLI;
+/// The time of the steps in which a caller hears of an answer.
+const STEPS: u64 = 3 * MILLI;
 
 impl Ledger {
     /// Checks that an owner that has asked after a failover has its key on the new master.
@@ -145,7 +145,8 @@ fn has_left(plan: &Plan, state: &State, process: usize) -> Option<u64> {
             && switch.told.iter().all(|(_, told)| *told < it.at)
             && all.all(|sentinel| is_quiet(sentinel, switch.at, it.at + SECOND))
     });
-    let broken = breaks.map(|it| it.at + ON_ITS_WAY);
+    // An answer of the former master may be on its way when the connection breaks, and a leader is noted when it arrives.
+    let broken = breaks.map(|it| it.at + slowest_segment(plan.latency) + STEPS);
     heard.chain(broken).min()
 }
 
