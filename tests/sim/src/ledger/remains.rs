@@ -56,6 +56,7 @@ impl Ledger {
                     entries
                         .filter(move |(_, entry)| entry.ends.is_none_or(|ends| ends >= millis))
                         .filter(move |(_, entry)| !may_be_newer_than_its_withdrawal(host, entry))
+                        .filter(move |(key, _)| !may_keep_entries(plan, server, key))
                 })
                 .filter(|(_, entry)| !cools(entry))
                 .filter(|(key, entry)| !self.is_kept(key, entry, plan, state))
@@ -124,6 +125,18 @@ pub(super) fn stays(key: &str, plan: &Plan) -> bool {
         || own.starts_with('r')
         || own.starts_with("h:")
         || plan.has(|fault| matches!(fault, Fault::Dead { .. })) && own.starts_with('q')
+}
+
+/// Returns whether the queue of a node may keep the entry of an owner. The release notifies the waiters although the right to
+/// remove the entry is missing, and does not come again.
+fn may_keep_entries(plan: &Plan, server: usize, key: &[u8]) -> bool {
+    let lacks = Fault::Deny {
+        server,
+        command: "ZREM".to_owned(),
+    };
+    plan.topology == Topology::Redlock
+        && key.starts_with(b"lockkit:!q")
+        && plan.has(|fault| *fault == lacks)
 }
 
 /// Returns whether a cooldown or a tick keeps the key until its end.
