@@ -20,7 +20,7 @@ impl Ledger {
         if self.kept.records.iter().any(|it| it.has_no_room()) {
             return;
         }
-        // A drain does not wait for copies of requests that arrive late.
+        // A drain does not wait for copies of requests that arrive late, also because the runtime was blocked.
         let exits = plan.processes.iter().any(|process| process.exits.is_some());
         // Neither does the keeper of a manager that was dropped. On a quorum it withdraws its votes.
         let leaves = plan.topology != Topology::Redlock
@@ -28,7 +28,8 @@ impl Ledger {
                 .processes
                 .iter()
                 .any(|process| process.leaves.is_some());
-        if (exits || leaves) && (!plan.faults.is_empty() || plan.stops_inside) {
+        let is_calm = plan.faults.is_empty() && !plan.has_stops();
+        if (exits || leaves) && !is_calm {
             return;
         }
         // The set of a lock that a stranger has deleted stays to its end.
