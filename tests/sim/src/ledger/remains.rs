@@ -33,7 +33,8 @@ impl Ledger {
             return;
         }
         // The set of a lock that a stranger has deleted stays to its end.
-        let deletes = plan.has(|fault| matches!(fault, Fault::Delete { .. }));
+        let deletes =
+            plan.has(|fault| matches!(fault, Fault::Delete { .. } | Fault::Strike { .. }));
         for (process, is_complete) in self.drained.clone() {
             if !is_complete {
                 self.violates("a manager is not drained", format!("p{process}"));
