@@ -1,6 +1,6 @@
 //! `Busy` is a fact, and an owner stops before its key ends.
 
-use super::{Answer, Ledger, Owning, replicas};
+use super::{Answer, Call, Ledger, Owning, replicas};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::world::{Fault, MILLI, SECOND, State};
 
@@ -9,6 +9,8 @@ const REMEMBERED: u64 = 100 * MILLI;
 /// The two where callers do more than to take one key and to release it.
 const REMEMBERED_BESIDE_OTHERS: u64 = 2 * SECOND;
 const REMEMBERED_IN_TROUBLE: u64 = 12 * SECOND;
+/// The longest pause between two renewals.
+const LONGEST_PAUSE: u64 = 10 * SECOND;
 /// A process that stands still may know less.
 const STANDS_STILL: u64 = 11 * SECOND;
 
@@ -64,13 +66,30 @@ impl Ledger {
             };
             let remembered = remembered(call.process);
             let mut taken = call.keys.iter().flat_map(|key| spans(state, *key));
-            let taken = taken
-                .any(|(from, until)| from <= answered && call.asked + last <= until + remembered);
+            let taken = taken.any(|(from, until)| {
+                let is_remembered = call.asked + last <= until + remembered;
+                let is_told = || is_remembered || self.owner_asks_nothing(call, until, remembered);
+                from <= answered && is_told()
+            });
             if !owned && !taken {
                 let text = self.show(number);
                 self.violates("busy though the key was free", text);
             }
         }
+    }
+
+    /// Returns whether a task of the process has a guard that it does not look at, and the process learns by the next renewal
+    /// that the key was gone at this time.
+    fn owner_asks_nothing(&self, call: &Call, gone: u64, trip: u64) -> bool {
+        self.claims.iter().any(|claim| {
+            let owner = &self.calls[claim.call];
+            let notices = gone + (owner.ttl / 3).min(LONGEST_PAUSE) * 101 / 100 + trip;
+            owner.process == call.process
+                && call.keys.contains(&claim.key)
+                && claim.from <= gone
+                && owner.left.is_none_or(|left| left >= call.asked)
+                && call.asked <= notices
+        })
     }
 
     /// Checks the owner's deadline against the end of its key at the server, in true time, at one look of the owner.
