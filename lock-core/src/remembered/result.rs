@@ -46,6 +46,7 @@ pub trait Remember: sealed::Sealed + Sized {
 
     /// Makes the memory of a call, which needs the bounds of this trait nowhere else.
     #[doc(hidden)]
+    #[must_use]
     fn memory(
         function: &'static str,
         lifetime: Duration,
