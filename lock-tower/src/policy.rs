@@ -135,6 +135,17 @@ impl Policy {
         context
     }
 
+    /// Returns whether the records of requests are in a database.
+    fn is_in_database(&self) -> bool {
+        #[cfg(feature = "replay")]
+        return self
+            .replay
+            .as_ref()
+            .is_some_and(|rules| rules.is_in_database());
+        #[cfg(not(feature = "replay"))]
+        false
+    }
+
     /// Returns whether requests wait for the lock of another one.
     pub(crate) fn has_waiters(&self) -> bool {
         self.wait != Wait::None && !self.shadow
@@ -178,7 +189,8 @@ impl Policy {
         request: &Parts,
     ) -> Option<Response<Bytes>> {
         let passes = match rejection.kind() {
-            _ if self.shadow => true,
+            // These settings rule each other out, and a database refuses the transaction of a duplicate.
+            _ if self.shadow && !self.is_in_database() => true,
             RejectionKind::KeyMissing => self.missing_key == MissingKey::Pass,
             RejectionKind::Unavailable => {
                 matches!(self.outage, Outage::Pass) && !self.locks.is_draining()

@@ -11,6 +11,8 @@ mod sqlite_alone;
 #[macro_use]
 mod suite;
 
+mod layer;
+
 mod on_sqlite {
     once_suite!(crate::once::sqlite::Fresh);
 }
