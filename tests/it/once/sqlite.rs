@@ -4,7 +4,7 @@ use lock_core::once;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-#[path = "../../../examples/payments/sqlite.rs"]
+#[path = "../../../examples/sqlite.rs"]
 mod adapter;
 
 pub(crate) use adapter::Sqlite;
