@@ -84,7 +84,8 @@ impl Ledger {
     /// Returns whether the lease of an owner ran out, and its slot may have moved to a node whose clock is behind.
     fn has_no_note(&self, plan: &Plan, claim: &Claim) -> bool {
         let ran_out = matches!(self.calls[claim.call].answer, Answer::RanOut | Answer::Lost);
-        ran_out && !plan.clocks.is_empty() && plan.has(Fault::moves_keys)
+        let steps = plan.has(|fault| fault.clock_step().is_some());
+        ran_out && (steps || !plan.clocks.is_empty()) && plan.has(Fault::moves_keys)
     }
 
     /// Returns whether one owner was granted the key before another one.
