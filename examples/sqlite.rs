@@ -1,9 +1,7 @@
 //! SQLite by rusqlite as a database in which effects and records are committed together.
 
 use std::borrow::Cow;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use lock_core::once::{Database, Dialect, Row, Value};
 use rusqlite::types::ToSqlOutput;
@@ -20,17 +18,14 @@ pub(crate) struct Sqlite(Arc<Mutex<Connection>>);
 pub(crate) struct Transaction(OwnedMutexGuard<Connection>);
 
 impl Sqlite {
-    /// Opens a file, which is made if it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// SQLite cannot open it.
-    pub(crate) fn open(file: &Path) -> rusqlite::Result<Self> {
-        let connection = Connection::open(file)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        // Other processes write, too.
-        connection.busy_timeout(Duration::from_secs(5))?;
-        Ok(Self(Arc::new(Mutex::new(connection))))
+    /// Takes a connection, which must have a `busy_timeout`, because other processes write, too.
+    pub(crate) fn new(connection: Connection) -> Self {
+        Self(Arc::new(Mutex::new(connection)))
+    }
+
+    /// Waits until no transaction of this process is open.
+    pub(crate) async fn locked(&self) -> OwnedMutexGuard<Connection> {
+        Arc::clone(&self.0).lock_owned().await
     }
 }
 
@@ -44,7 +39,7 @@ impl Database for Sqlite {
     }
 
     async fn begin(&self, statement: &'static str) -> rusqlite::Result<Transaction> {
-        let tx = Transaction(Arc::clone(&self.0).lock_owned().await);
+        let tx = Transaction(self.locked().await);
         blocking(move || {
             tx.0.execute_batch(statement)?;
             Ok(tx)
@@ -57,7 +52,7 @@ impl Database for Sqlite {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> rusqlite::Result<Option<Row>> {
-        let connection = Arc::clone(&self.0).lock_owned().await;
+        let connection = self.locked().await;
         let values = owned(values);
         blocking(move || one(&connection, statement, &values)).await
     }
@@ -104,7 +99,7 @@ impl Drop for Transaction {
 }
 
 /// Runs work that waits for other writers, or for the disk, on a thread that may wait.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> rusqlite::Result<T> + Send + 'static,
 ) -> rusqlite::Result<T> {
     match spawn_blocking(work).await {

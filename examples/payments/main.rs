@@ -3,49 +3,85 @@
 //! The client makes one `Idempotency-Key` per payment. The lock layer lets one request per key run at a time, and
 //! remembers its answer. A later request with the same key gets that answer, with `Idempotency-Replayed: true`.
 //!
-//! A process that is killed between the effect and the record of the answer leaves no record, so the next request
-//! runs again. The unique column closes this gap: `operation_id` is the same in every run for one key.
-//! `POST /unguarded/payments` runs the same code without that column, to show what the column prevents.
+//! A process can be killed at any time. Three routes show what becomes of a payment then:
 //!
-//! Run it with `cargo run --example payments`. `PORT`, `REDIS_URL` and `PAYMENTS_DB` (a SQLite file) are optional.
+//! | route | the answer is recorded | after a kill between payment and record |
+//! | --- | --- | --- |
+//! | `POST /once/payments` | in the commit of the payment | there is no such time |
+//! | `POST /payments` | behind it, by the release of the lock | the next run finds the payment, because `operation` is a unique column |
+//! | `POST /unguarded/payments` | the same | the next run **takes it again**, because the column is not unique |
+//!
+//! # Try it
+//!
+//! ```sh
+//! export PAYMENTS_DB=/tmp/payments.sqlite      # or DATABASE_URL=postgres://…, with --features postgres
+//! cargo run --example payments &               # without REDIS_URL: the locks are in the process
+//!
+//! pay() {
+//!   curl -si "http://127.0.0.1:3001$1" -H 'x-customer: ada' -H 'idempotency-key: 6f1c9a3e' \
+//!     -H 'content-type: application/json' -d '{"amount":1200}'; echo
+//! }
+//! pay /once/payments; pay /unguarded/payments
+//! kill -9 %1; cargo run --example payments &
+//! pay /once/payments                           # the first answer, with `idempotency-replayed: true`
+//! pay /unguarded/payments                      # a second payment
+//! ```
+//!
+//! The records of `/unguarded/payments` are where the locks are, so they ended with the process. In a Redis (`REDIS_URL`)
+//! they outlive it. Then the payment is taken again after a kill in the 20 ms before its record, in which a receipt is
+//! mailed. The lock of the killed process ends after 5 s:
+//!
+//! ```sh
+//! pay /unguarded/payments & sleep 0.02; kill -9 %1
+//! ```
+//!
+//! `PORT`, `REDIS_URL`, `DATABASE_URL` (PostgreSQL) and `PAYMENTS_DB` (a SQLite file, without which the payments are in
+//! memory) are optional.
 
-mod db;
 mod http;
-#[path = "../wal.rs"]
-mod wal;
+#[cfg(feature = "postgres")]
+mod in_postgres;
+mod in_sqlite;
+mod serve;
+mod sqlite;
+mod store;
 
+use std::env;
 use std::error::Error;
-use std::io::Write;
 use std::time::Duration;
 
-use lock_core::LockManager;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use lock_core::{LockManager, once};
 
-/// The time that payments under way have when the process is asked to stop.
-const LAST_PAYMENTS: Duration = Duration::from_secs(10);
+use crate::store::Store;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = std::env::var("REDIS_URL").unwrap_or_else(|_| "memory:".to_owned());
+    match env::var("DATABASE_URL") {
+        #[cfg(feature = "postgres")]
+        Ok(url) => run(in_postgres::open(&url).await?).await,
+        #[cfg(not(feature = "postgres"))]
+        Ok(_) => Err("DATABASE_URL needs `--features postgres`".into()),
+        Err(_) => {
+            let file = env::var_os("PAYMENTS_DB").map(Into::into);
+            run(in_sqlite::open(file).await?).await
+        }
+    }
+}
+
+async fn run<S: Store>(store: S) -> Result<(), Box<dyn Error>> {
+    let url = env::var("REDIS_URL").unwrap_or_else(|_| "memory:".to_owned());
     let locks = LockManager::connect(&url).await?;
-    let db = db::Db::open(std::env::var_os("PAYMENTS_DB").map(Into::into))?;
-    let (router, under_way) = http::router(&locks, db)?;
+    tokio::spawn(sweep(locks.clone(), store.clone()));
+    serve::serve(locks, store).await
+}
 
-    let port = std::env::var("PORT").map_or(Ok(3001), |port| port.parse())?;
-    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-    let address = listener.local_addr()?;
-    // The handler of the signal is installed before the opening line, so that no later signal is missed.
-    let mut terminated = signal(SignalKind::terminate())?;
-    writeln!(std::io::stdout(), "payments: http://{address}/payments")?;
-
-    let server = axum::serve(listener, router);
-    let stopped = async move {
-        let _signal = terminated.recv().await;
+/// Deletes the records whose life is over, in one of all processes.
+async fn sweep<S: Store>(locks: LockManager, store: S) -> Result<(), lock_core::Error> {
+    let job = locks.every("sweep-payments", Duration::from_secs(60));
+    let sweep = async || {
+        if let Err(error) = once::sweep(&store).await {
+            eprintln!("payments: {error}");
+        }
     };
-    server.with_graceful_shutdown(stopped).await?;
-    // The server has answered its clients. The payments of clients that have gone end here.
-    under_way.drain(LAST_PAYMENTS).await;
-    locks.drain(LAST_PAYMENTS).await;
-    Ok(())
+    job.run(|_| sweep()).await
 }
