@@ -43,6 +43,7 @@ mod http;
 mod in_postgres;
 mod in_sqlite;
 mod serve;
+#[path = "../sqlite.rs"]
 mod sqlite;
 mod store;
 

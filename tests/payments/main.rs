@@ -14,7 +14,7 @@ mod in_postgres;
 mod in_sqlite;
 #[path = "../../examples/payments/serve.rs"]
 mod serve;
-#[path = "../../examples/payments/sqlite.rs"]
+#[path = "../../examples/sqlite.rs"]
 mod sqlite;
 #[path = "../../examples/payments/store.rs"]
 mod store;
