@@ -80,7 +80,8 @@ pub enum Outage {
     Reject,
     /// The request runs without a lock, and its [`LockContext`](crate::LockContext) says so.
     ///
-    /// Duplicates run during an outage.
+    /// Duplicates run during an outage. With `Replay::in_database` (feature `once`) none does: the database refuses the
+    /// claim of a second run, so this is the best choice there.
     Pass,
     /// The request runs under a lock of this manager alone.
     ///

@@ -30,7 +30,9 @@ impl<K> LockLayer<K> {
     ///
     /// If the state of the lock is unknown when the time is over, the request is
     /// refused with 503. With [`Outage::Fallback`](crate::Outage::Fallback) the time counts twice:
-    /// first for the lock of the store, then for that of the process.
+    /// first for the lock of the store, then for that of the process. With `Replay::in_database` (feature `once`) it counts
+    /// once more for a claim that a run in another process has: the layer repeats the claim after 50 ms, and then in pauses of
+    /// up to a second.
     ///
     /// Default: no wait.
     pub fn wait(self, wait: impl Into<Wait>) -> Self {

@@ -57,9 +57,12 @@ impl<K> LockLayer<K> {
     /// | `lock_layer_acquire_seconds` | histogram: how long granted requests waited for their lock | |
     /// | `lock_layer_hold_seconds` | histogram: how long requests held their lock | |
     /// | `lock_layer_releases_total` | counter | `outcome`: `released`, `background`, or the code of the error, such as `lock_lost` |
-    /// | `lock_layer_records_total` (feature `replay`) | counter | `outcome`: `answer` or `done` for what the store keeps of a request, `background` if it has not answered yet, `unacknowledged` if too few replicas have, `lost` if another owner had the key, `failed` |
+    /// | `lock_layer_records_total` (feature `replay`) | counter | `outcome`: `answer` or `done` for what the store keeps of a request, `background` if it has not answered yet, `unacknowledged` if too few replicas have, `lost` if another owner had the key, `failed`; in a database `answer`, `done`, or `unknown` if it does not tell what became of a COMMIT |
     /// | `lock_layer_record_bytes` (feature `replay`) | histogram: the size of recorded answers | |
     /// | `lock_layer_disconnects_total` | counter: requests that were dropped while their handler ran | |
+    ///
+    /// With `Replay::in_database` (feature `once`) a request acquires its lock before the layer looks for its record, so each
+    /// request that is replayed or refused by the database counts as `granted`, too.
     ///
     /// No label, span or log line contains a key, a path, a header or a user. The number of series is
     /// the number of names times that of the words above.

@@ -24,6 +24,9 @@ impl<K: Into<Replaying>> LockLayer<K> {
     /// | another request with the same key | 422 `lock_key_reused` |
     /// | after the first failed | runs |
     ///
+    /// With `Replay::in_database` (feature `once`) the answer is stored in the application's database, in one commit with the
+    /// effect of the handler.
+    ///
     /// The layer repeats answers of all [`methods`](Self::methods) that it locks, and refuses one of them without a key
     /// with 400. `methods([Method::POST, Method::PATCH])` lets PUT and DELETE pass, which HTTP defines as idempotent. A
     /// [`cooldown`](Self::cooldown) counts for requests that are not remembered.

@@ -295,7 +295,8 @@ impl LockContext {
     /// the lock, or the time is over, duplicates are refused with 409.
     ///
     /// The layer then releases nothing, and its cooldown does not apply. The worker sets one on its guard. If the layer
-    /// replays answers, the answer of this request is not recorded, because the work is not done.
+    /// replays answers, the answer of this request is not recorded, because the work is not done. With
+    /// `Replay::in_database` (feature `once`) it is: the row of the job is the effect.
     ///
     /// It returns `None` if the request [has no lock](Self::is_locked).
     ///

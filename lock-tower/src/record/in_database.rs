@@ -36,7 +36,7 @@ impl Replay {
     /// * If a COMMIT is not answered, the layer asks the database by another claim. The client gets the answer, or 503
     ///   `lock_unavailable` after a rollback. It gets 503 `lock_outcome_unknown` while nothing tells. In each case it sends the
     ///   same request again.
-    /// * A record that cannot be read is answered with 500, and its handler does not run again.
+    /// * A record that cannot be read is answered with 500 `lock_unreadable`, and its handler does not run again.
     /// * A gRPC answer is read to its trailers before it is committed, as far as
     ///   [`largest_body`](Self::largest_body) and [`body_timeout`](crate::LockLayer::body_timeout) permit.
     /// * `shadow`, and a second layer with replay inside of this one, are errors. A plain lock layer outside or inside is fine.

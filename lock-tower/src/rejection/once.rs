@@ -28,9 +28,9 @@ impl Rejection {
         Self::new(RejectionKind::TransactionLent)
     }
 
-    /// Refuses a request whose record cannot be read, which another deployment can.
+    /// Refuses a request that is done, and whose record cannot be read.
     pub(crate) fn unreadable() -> Self {
-        Self::new(RejectionKind::Misconfigured)
+        Self::new(RejectionKind::Unreadable)
     }
 
     /// Refuses a request in a layer that is not set up correctly, as its log says.

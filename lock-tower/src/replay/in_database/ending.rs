@@ -6,7 +6,7 @@ use http::{Response, request};
 use http_body::Body;
 
 use super::super::RecordedBody;
-use super::super::duplicate::{refused, repeated};
+use super::super::duplicate::{Whole, refused, repeated};
 use super::super::recording::{Failure, Place, Recording};
 use super::broken;
 use super::found::{is_same, record_of};
@@ -64,7 +64,11 @@ impl Ending {
         at_end: &AtEnd,
     ) -> Response<RecordedBody<R>> {
         let (mut head, body) = response.into_parts();
-        let remember = self.recording.remember(&mut head);
+        let remember = match self.recording.remember(&mut head) {
+            // A request without a key leaves no record.
+            _ if self.recording.place.operation.is_none() => Remember::Nothing,
+            remember => remember,
+        };
         let succeeded = has_succeeded(&head) && !is_by_inner_layer(&head.extensions);
         let commits = succeeded || keeps_errors(at_end);
         if !commits {
@@ -105,7 +109,9 @@ impl Ending {
     /// Ends a request whose service has failed, so that there is no response.
     async fn failed(&self, at_end: &AtEnd) -> Result<(), Refusal> {
         let done = match self.recording.place.decided() {
-            Some(Remember::Done) => Some(self.recording.done()),
+            Some(Remember::Done) if self.recording.place.operation.is_some() => {
+                Some(self.recording.done())
+            }
             _ => None,
         };
         if !keeps_errors(at_end) {
@@ -123,11 +129,10 @@ impl Ending {
 
     /// Commits the transaction, or records alone what is kept if there is none.
     async fn commit(&self, kept: Option<Kept>) -> Result<(), Refusal> {
-        // A request without a key leaves no record.
-        let recorded = match (&kept, self.recording.place.operation) {
-            (None, _) | (_, None) => None,
-            (Some(Kept::Done(_)), _) => Some(("done", None)),
-            (Some(Kept::Answer(record, _)), _) => Some(("answer", Some(record.len()))),
+        let recorded = match &kept {
+            None => None,
+            Some(Kept::Done(_)) => Some(("done", None)),
+            Some(Kept::Answer(record, _)) => Some(("answer", Some(record.len()))),
         };
         let ended = self.run.clone().commit(kept).await;
         let telemetry = self.recording.policy.telemetry;
@@ -164,9 +169,7 @@ impl Ending {
 
     fn report_unused(&self) {
         let layer = self.recording.policy.telemetry.layer;
-        if self.recording.place.operation.is_some() {
-            self.recording.rules.warn_unused(layer);
-        }
+        self.recording.rules.warn_unused(layer);
     }
 
     /// No cooldown of the lock may hide the record from duplicates.
@@ -176,8 +179,6 @@ impl Ending {
         }
     }
 }
-
-type Whole = super::super::duplicate::Whole;
 
 impl Ending {
     /// Repeats the record that another run has left.

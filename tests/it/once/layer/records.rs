@@ -41,7 +41,7 @@ pub(super) async fn a_sealed_record_opens<F: Fixture + 'static>() {
     let open = app(stage.layer(), pay::<F>);
     send(&open, request("tea"))
         .await
-        .is_refused(500, "lock_misconfigured");
+        .is_refused(500, "lock_unreadable");
     stage.has(1, 1).await;
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn an_unreadable_record_is_500_and_never_runs<F: Fixture + 'sta
         let sql = format!("UPDATE lockkit_once SET record = {bytes}");
         stage.fixture.sql(sql.leak()).await;
         let refused = send(&app, request("")).await;
-        refused.is_refused(500, "lock_misconfigured").retries(None);
+        refused.is_refused(500, "lock_unreadable").retries(None);
         assert_eq!(log.lines("cannot be read").len(), number + 1);
     }
     stage.has(1, 1).await;
