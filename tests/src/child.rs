@@ -90,6 +90,11 @@ impl ChildProcess {
         let _ = kill_process(self.id(), Signal::INT);
     }
 
+    /// Asks the process itself to end at once (SIGQUIT).
+    pub fn quit(&self) {
+        let _ = kill_process(self.id(), Signal::QUIT);
+    }
+
     /// Freezes the process and its children (SIGSTOP) and waits until all its threads stand still.
     ///
     /// A thread that the signal has not reached yet would go on for a moment.

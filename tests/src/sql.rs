@@ -1,15 +1,16 @@
 //! Starts a real PostgreSQL or MariaDB for a test that needs one.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::getuid;
 use tempfile::TempDir;
 
-use crate::{ChildProcess, Port, folder, missing, wait};
+use crate::{ChildProcess, Port, Proxy, folder, missing, wait};
 
 /// The account under which root runs a server, because both servers refuse to run as root.
 const ACCOUNT: &str = "nobody";
@@ -21,24 +22,43 @@ const ACCOUNT: &str = "nobody";
 pub struct SqlServer {
     // The process ends before its folder is removed.
     process: ChildProcess,
+    kind: Kind,
+    program: PathBuf,
+    arguments: Vec<String>,
     url: String,
-    _port: Port,
-    _folder: TempDir,
+    port: Port,
+    folder: TempDir,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Postgres,
+    MariaDb,
 }
 
 impl SqlServer {
-    /// Starts a PostgreSQL.
+    /// Starts a PostgreSQL, which does not wait for the disk.
     ///
     /// # Panics
     ///
     /// When there is none (say [`needs!(postgres)`](crate::needs) first), or when it does not start.
     #[track_caller]
     pub fn postgres() -> SqlServer {
+        SqlServer::postgres_with(&["fsync=off"])
+    }
+
+    /// Starts a PostgreSQL with these settings.
+    ///
+    /// # Panics
+    ///
+    /// As [`postgres`](Self::postgres), and when it refuses a setting.
+    #[track_caller]
+    pub fn postgres_with(settings: &[&str]) -> SqlServer {
         let program = missing::postgres().unwrap_or_else(|why| panic!("{why}"));
         // `initdb` is beside the program itself, which the search path may only link to.
         let program = fs::canonicalize(program).expect("the program");
         let (port, folder) = (Port::free(), own_folder());
-        let data = folder.path().join("data");
+        let data = folder.path().join("data").display().to_string();
 
         let mut init = as_account(&program.with_file_name("initdb"), folder.path());
         init.args(["--username=locks", "--auth=trust", "--no-sync", "--pgdata"]);
@@ -46,19 +66,17 @@ impl SqlServer {
         let errors = String::from_utf8_lossy(&made.stderr);
         assert!(made.status.success(), "initdb fails:\n{errors}");
 
-        let mut command = as_account(&program, folder.path());
-        command.arg("-D").arg(&data);
-        let number = port.number();
-        for setting in [
-            format!("port={number}"),
-            "listen_addresses=127.0.0.1".to_owned(),
-            "unix_socket_directories=".to_owned(),
-            "fsync=off".to_owned(),
-        ] {
-            command.args(["-c", &setting]);
+        let listens = format!("port={}", port.number());
+        let own = [
+            listens.as_str(),
+            "listen_addresses=127.0.0.1",
+            "unix_socket_directories=",
+        ];
+        let mut arguments = vec!["-D".to_owned(), data];
+        for setting in own.iter().chain(settings) {
+            arguments.extend(["-c".to_owned(), (*setting).to_owned()]);
         }
-        let url = format!("postgres://locks@127.0.0.1:{number}/postgres");
-        SqlServer::start(command, "ready to accept connections", url, port, folder)
+        SqlServer::start(Kind::Postgres, program, arguments, port, folder)
     }
 
     /// Starts a MariaDB, without the tables of its users.
@@ -77,48 +95,108 @@ impl SqlServer {
             give_away(path);
         }
 
-        let mut command = as_account(&program, folder.path());
         let path = |name: &str| folder.path().join(name).display().to_string();
-        let number = port.number();
-        command.args([
+        let arguments = vec![
             "--no-defaults".to_owned(),
             "--skip-grant-tables".to_owned(),
             "--bind-address=127.0.0.1".to_owned(),
-            format!("--port={number}"),
+            format!("--port={}", port.number()),
             format!("--datadir={}", data.display()),
             format!("--socket={}", path("socket")),
             format!("--pid-file={}", path("pid")),
-        ]);
-        let url = format!("mariadb://root@127.0.0.1:{number}/shop");
-        SqlServer::start(command, "ready for connections", url, port, folder)
+        ];
+        SqlServer::start(Kind::MariaDb, program, arguments, port, folder)
     }
 
     #[track_caller]
-    fn start(command: Command, ready: &str, url: String, port: Port, folder: TempDir) -> SqlServer {
-        let process = ChildProcess::spawn(command);
-        let started = process.line(wait::PATIENCE, |line| line.contains(ready));
-        assert!(started.is_some(), "no server:\n{}", process.output());
+    fn start(
+        kind: Kind,
+        program: PathBuf,
+        arguments: Vec<String>,
+        port: Port,
+        folder: TempDir,
+    ) -> SqlServer {
         SqlServer {
-            process,
-            url,
-            _port: port,
-            _folder: folder,
+            process: spawn(kind, &program, &arguments, &folder),
+            url: kind.url(port.number()),
+            kind,
+            program,
+            arguments,
+            port,
+            folder,
         }
+    }
+
+    /// Has a PostgreSQL crash, as by a defect of its own, and starts it again on the same data.
+    ///
+    /// Its connections break, and its open transactions end. What was committed stays.
+    ///
+    /// # Panics
+    ///
+    /// When it does not end or start.
+    #[track_caller]
+    pub fn crash(&mut self) {
+        assert_eq!(self.kind, Kind::Postgres, "only PostgreSQL ends so");
+        self.process.quit();
+        let ended = self.process.wait(wait::PATIENCE);
+        assert!(ended.is_some(), "it runs on:\n{}", self.process.output());
+        self.process = spawn(self.kind, &self.program, &self.arguments, &self.folder);
     }
 
     /// Returns the URL of the empty database.
     pub fn url(&self) -> &str {
         &self.url
     }
+
+    /// Returns its URL behind a proxy.
+    pub fn url_through(&self, proxy: &Proxy) -> String {
+        self.kind.url(proxy.port())
+    }
+
+    /// Returns the address on which the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    /// Returns the id of the server's process.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+}
+
+impl Kind {
+    /// Returns what a line of the server's log says as soon as it serves.
+    fn ready(self) -> &'static str {
+        match self {
+            Kind::Postgres => "ready to accept connections",
+            Kind::MariaDb => "ready for connections",
+        }
+    }
+
+    fn url(self, port: u16) -> String {
+        match self {
+            Kind::Postgres => format!("postgres://locks@127.0.0.1:{port}/postgres"),
+            Kind::MariaDb => format!("mariadb://root@127.0.0.1:{port}/shop"),
+        }
+    }
+}
+
+#[track_caller]
+fn spawn(kind: Kind, program: &Path, arguments: &[String], folder: &TempDir) -> ChildProcess {
+    let mut command = as_account(program, folder.path());
+    command.args(arguments);
+    let process = ChildProcess::spawn(command);
+    let started = process.line(wait::PATIENCE, |line| line.contains(kind.ready()));
+    assert!(started.is_some(), "no server:\n{}", process.output());
+    process
 }
 
 impl Drop for SqlServer {
     fn drop(&mut self) {
         // A PostgreSQL that is killed leaves a segment of shared memory behind. If it is interrupted, it waits for no client.
-        if self.url.starts_with("postgres") {
-            self.process.interrupt();
-        } else {
-            self.process.terminate();
+        match self.kind {
+            Kind::Postgres => self.process.interrupt(),
+            Kind::MariaDb => self.process.terminate(),
         }
         let _ = self.process.wait(wait::PATIENCE);
     }

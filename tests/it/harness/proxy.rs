@@ -41,6 +41,32 @@ async fn bytes_pass_in_both_directions_and_are_counted() {
 }
 
 #[tokio::test]
+async fn what_follows_held_bytes_on_their_connection_is_held_too() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let mut stream = connect(&proxy).await;
+    proxy.set(Direction::Requests, Flow::HoldFrom(b"SET a".to_vec()));
+    assert_eq!(ping(&mut stream).await.expect("an answer"), PONG);
+
+    stream.write_all(SET).await.expect("the proxy takes it");
+    wait::until("the request is held", || {
+        proxy.held(Direction::Requests) == SET.len() as u64
+    });
+    stream.write_all(PING).await.expect("the proxy takes it");
+    wait::until("what follows is held", || {
+        proxy.held(Direction::Requests) == (SET.len() + PING.len()) as u64
+    });
+    let mut other = connect(&proxy).await;
+    assert_eq!(ping(&mut other).await.expect("an answer"), PONG);
+    assert_eq!(server.get("a"), None);
+
+    proxy.pass();
+    let answers = read(&mut stream, "+OK\r\n".len() + PONG.len()).await;
+    assert_eq!(answers.expect("both answers"), format!("+OK\r\n{PONG}"));
+}
+
+#[tokio::test]
 async fn held_requests_arrive_when_they_pass_again() {
     needs!(redis);
     let server = RedisServer::start();

@@ -3,11 +3,14 @@
 //! `suite` is one list of cases for every database. The package `tests/drivers` runs it on the drivers that cannot be
 //! dependencies of this workspace.
 
+mod kills;
 mod misconfigured;
 pub(crate) mod postgres;
 mod postgres_alone;
+mod processes;
 pub(crate) mod sqlite;
 mod sqlite_alone;
+mod trips;
 #[macro_use]
 mod suite;
 

@@ -3,14 +3,16 @@
 //! `LOCK_TESTS_PAYMENTS` sets the number of payments. Connections are cut, and processes killed and restarted, at
 //! times that follow from a seed.
 
-mod service;
+pub(crate) mod books;
+pub(crate) mod service;
 
 use std::process::Command;
 use std::time::Duration;
 
-use lock_tests::{ChildProcess, RedisServer, needs};
+use lock_tests::{ChildProcess, Proxy, RedisServer, needs};
 
-use self::service::{Service, payments};
+use self::books::Books;
+use self::service::Service;
 use crate::dice::Dice;
 
 /// How long a client may take for one payment. Only a defect reaches it.
@@ -25,33 +27,26 @@ async fn a_payment_takes_effect_once_although_connections_and_processes_break() 
     needs!(curl);
     let number = std::env::var("LOCK_TESTS_PAYMENTS").map_or(100, |n| n.parse().expect("a number"));
     let redis = RedisServer::start();
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut services = [
-        Service::start(&redis, folder.path()),
-        Service::start(&redis, folder.path()),
-    ];
-    let ports = [0, 1].map(|index: usize| services[index].proxy.port());
-    let mut clients = ["/payments", "/unguarded/payments"].map(|path| client(path, number, ports));
+    let books = Books::sqlite();
+    let start = || Service::start("payments", [("REDIS_URL", redis.url()), books.variable()]);
+    let mut services = [start(), start()];
+    let proxies = services.each_ref().map(|it| Proxy::to(it.address()));
+    let ports = proxies.each_ref().map(Proxy::port);
+    let paths = ["/payments", "/unguarded/payments", "/once/payments"];
+    let mut clients = paths.map(|path| client(path, number, ports));
 
     let mut dice = Dice::of(&[number]);
     let (mut cuts, mut kills, mut restarts, mut unrecorded) = (0, 0, 0, 0);
     while clients.iter_mut().any(ChildProcess::is_running) {
         tokio::time::sleep(Duration::from_millis(dice.between(40, 160))).await;
-        let (broken, other) = match dice.index(2) {
-            0 => (0, 1),
-            _ => (1, 0),
-        };
+        let broken = dice.index(2);
         match dice.between(1, 100) {
             1..=6 if kills < number / 20 => {
-                let (broken, other) = match process_after_an_effect(&services, &mut clients).await {
-                    Some(broken) => (broken, 1 - broken),
-                    None => (broken, other),
-                };
+                let writer = process_after_an_effect(&services, &books, &mut clients).await;
+                let broken = writer.unwrap_or(broken);
                 services[broken].process.stop();
-                unrecorded +=
-                    unrecorded_payments(&redis, &services[broken], &services[other]).await;
-                services[broken].process.kill();
-                services[broken].start_again();
+                unrecorded += unrecorded_payments(&redis, &services[broken], &books).await;
+                services[broken].kill();
                 kills += 1;
             }
             7..=9 => {
@@ -59,7 +54,7 @@ async fn a_payment_takes_effect_once_although_connections_and_processes_break() 
                 restarts += 1;
             }
             _ => {
-                services[broken].proxy.cut();
+                proxies[broken].cut();
                 cuts += 1;
             }
         }
@@ -71,25 +66,29 @@ async fn a_payment_takes_effect_once_although_connections_and_processes_break() 
         assert!(ended.success(), "{}", client.output());
         requests.extend(client.line(Duration::ZERO, |line| line.starts_with("done: ")));
     }
-    let guarded = payments(&services[0], "/payments").await;
-    let unguarded = payments(&services[0], "/unguarded/payments").await;
+    let guarded = services[0].payments("/payments").await;
+    let unguarded = services[0].payments("/unguarded/payments").await;
+    let once = services[0].payments("/once/payments").await;
     println!(
         "{number} payments in each table ({requests:?} requests), {cuts} cuts, {kills} kills, {restarts} restarts: \
-         {unrecorded} effects without a record, {} and {} payments",
+         {unrecorded} effects without a record, {}, {} and {} payments",
         guarded.len(),
-        unguarded.len()
+        unguarded.len(),
+        once.len()
     );
     assert!(
         cuts > 0 && kills > 0,
         "connections were cut, and processes killed"
     );
-    let mut amounts: Vec<_> = guarded.iter().map(|payment| payment.amount).collect();
-    amounts.sort_unstable();
-    assert_eq!(
-        amounts,
-        (1..=number).collect::<Vec<_>>(),
-        "each payment once"
-    );
+    for payments in [guarded, once] {
+        let mut amounts: Vec<_> = payments.iter().map(|payment| payment.amount).collect();
+        amounts.sort_unstable();
+        assert_eq!(
+            amounts,
+            (1..=number).collect::<Vec<_>>(),
+            "each payment once"
+        );
+    }
     let mut amounts: Vec<_> = unguarded.iter().map(|payment| payment.amount).collect();
     amounts.sort_unstable();
     amounts.dedup();
@@ -119,11 +118,12 @@ fn client(path: &str, number: u64, ports: [u16; 2]) -> ChildProcess {
 /// Most of the time no process is between an effect and its record, so a kill at any time would seldom come there.
 async fn process_after_an_effect(
     services: &[Service; 2],
-    clients: &mut [ChildProcess; 2],
+    books: &Books,
+    clients: &mut [ChildProcess],
 ) -> Option<usize> {
-    let before = payments(&services[0], "/unguarded/payments").await.len();
+    let before = books.payments("/unguarded/payments").await.len();
     while clients.iter_mut().any(ChildProcess::is_running) {
-        let now = payments(&services[0], "/unguarded/payments").await;
+        let now = books.payments("/unguarded/payments").await;
         if now.len() > before {
             let pid = now.last()?.process;
             return services
@@ -137,7 +137,7 @@ async fn process_after_an_effect(
 /// Counts the payments that a stopped process has written without a record of their answers.
 ///
 /// The process is killed next, so each of them is taken again.
-async fn unrecorded_payments(redis: &RedisServer, stopped: &Service, other: &Service) -> usize {
+async fn unrecorded_payments(redis: &RedisServer, stopped: &Service, books: &Books) -> usize {
     // The server reads what the process has sent before it reads the second of two later connections.
     for _ in 0..2 {
         redis.cli(&["PING"]);
@@ -153,7 +153,7 @@ async fn unrecorded_payments(redis: &RedisServer, stopped: &Service, other: &Ser
         let end = format!(":op-{amount}");
         recorded.iter().any(|key| key.ends_with(&end))
     };
-    let payments = payments(other, "/unguarded/payments").await;
+    let payments = books.payments("/unguarded/payments").await;
     let pid = stopped.process.pid();
     let written = payments.iter().filter(|payment| payment.process == pid);
     written

@@ -124,7 +124,7 @@ impl Gate {
         loop {
             let until = {
                 let plan = self.changes.borrow_and_update();
-                match plan.lane(self.direction).judge(arrived, 0) {
+                match plan.lane(self.direction).judge(arrived, &[]) {
                     _ if plan.is_frozen(self.age) => None,
                     Verdict::Pass(_) | Verdict::Instead(_) => return,
                     Verdict::Later(at) => Some(at),
@@ -146,7 +146,7 @@ impl Gate {
     ) -> io::Result<Next> {
         let plan = self.changes.borrow_and_update();
         let lane = plan.lane(self.direction);
-        let length = match lane.judge(arrived, load.bytes().len()) {
+        let length = match lane.judge(arrived, load.bytes()) {
             _ if plan.is_frozen(self.age) => return Ok(Next::Wait(None)),
             _ if load.is_replaced() => load.bytes().len(),
             Verdict::Pass(length) => length,

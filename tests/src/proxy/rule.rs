@@ -27,6 +27,10 @@ pub enum Flow {
     Delay(Duration),
     /// This many more bytes pass, counted over all connections; the proxy holds the rest.
     HoldAfter(u64),
+    /// A piece that contains these bytes is held, and so is all that follows it on its connection. Other bytes pass.
+    ///
+    /// A piece is what the proxy reads at once: all that a peer writes at once, if that is short.
+    HoldFrom(Vec<u8>),
     /// The proxy replaces each piece that arrives by these bytes, as a peer that sends garbage.
     Replace(Vec<u8>),
     /// The answers to `TIME` that arrive from now on are later by this time.
@@ -112,8 +116,11 @@ pub(super) enum Verdict<'a> {
 }
 
 impl Lane {
-    pub(super) fn judge(&self, arrived: Instant, length: usize) -> Verdict<'_> {
+    pub(super) fn judge(&self, arrived: Instant, piece: &[u8]) -> Verdict<'_> {
+        let length = piece.len();
         match &self.flow {
+            Flow::HoldFrom(bytes) if contains(piece, bytes) => Verdict::Never,
+            Flow::HoldFrom(_) => Verdict::Pass(length),
             Flow::Pass | Flow::ClockAhead(_) | Flow::SetWithoutGet => Verdict::Pass(length),
             Flow::Hold => Verdict::Never,
             Flow::Delay(by) if arrived.elapsed() >= *by => Verdict::Pass(length),
@@ -152,6 +159,10 @@ impl Lane {
     pub(super) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
+}
+
+fn contains(piece: &[u8], bytes: &[u8]) -> bool {
+    piece.windows(bytes.len()).any(|window| window == bytes)
 }
 
 /// Sets the answers to `TIME` among these bytes ahead. An answer is the seconds and the microseconds, each as
