@@ -36,7 +36,7 @@ pub(crate) async fn allow_peer(State(shop): State<Shop>, request: Request, next:
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
             HeaderValue::from_static(
-                "content-type, x-user-id, x-tenant, idempotency-key, x-lose-answer",
+                "content-type, x-user-id, x-tenant, idempotency-key, x-lose-answer, x-kill-process",
             ),
         );
         headers.insert(

@@ -2,6 +2,7 @@
 //! fence.
 
 mod cards;
+mod charges;
 mod prices;
 mod rows;
 
@@ -13,6 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::pool::Pool;
 
 pub(crate) use self::cards::{Card, Movement};
+pub(crate) use self::charges::Charge;
 pub(crate) use self::rows::{Lane, Night, Order, Product, Sale, Shelf};
 use self::rows::{night, order, product, shelf};
 

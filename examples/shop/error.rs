@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use lock_tower::Refused;
 use serde_json::json;
 
 use crate::db::DbError;
@@ -30,9 +31,13 @@ pub(crate) enum ShopError {
     /// A body or query that axum rejects, with axum's own status and text.
     Malformed(StatusCode, String),
     NoSuchPage,
+    /// A request for a kill, to a process that no parent starts again.
+    NoPair,
     Database(DbError),
     /// An error of the kit: 409 busy, 503 no answer from the store, 500 lost.
     Lock(lock_core::Error),
+    /// The handler gets no transaction. The lock layer replaces this answer by the right one.
+    Refused(Refused),
 }
 
 impl IntoResponse for ShopError {
@@ -80,6 +85,11 @@ impl IntoResponse for ShopError {
             ),
             Self::Malformed(status, detail) => problem(status, "malformed_request", &detail),
             Self::NoSuchPage => problem(StatusCode::NOT_FOUND, "no_such_page", "the page is at /"),
+            Self::NoPair => problem(
+                StatusCode::CONFLICT,
+                "no_pair",
+                "this process would not come back; start the shop with --pair",
+            ),
             Self::Database(DbError::UnknownSku) => Self::UnknownSku.into_response(),
             Self::Database(error @ DbError::StaleFence { .. }) => problem(
                 StatusCode::CONFLICT,
@@ -95,6 +105,7 @@ impl IntoResponse for ShopError {
                 )
             }
             Self::Lock(error) => error.problem(PROBLEMS),
+            Self::Refused(refused) => refused.into_response(),
         }
     }
 }
@@ -127,6 +138,12 @@ impl From<DbError> for ShopError {
 impl From<lock_core::Error> for ShopError {
     fn from(error: lock_core::Error) -> Self {
         Self::Lock(error)
+    }
+}
+
+impl From<Refused> for ShopError {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
     }
 }
 

@@ -5,12 +5,13 @@
 //!
 //! Where to look: `app` has the routes and the lock layer, `orders` the two functions under the
 //! attribute, `transfers` one under a lock of two keys, `catalogue` a reader and its writer, `exports`
-//! the work behind five permits, `checkout` the code of both lanes, `db` the statement that checks the fence, and
-//! `nights` the job that one of all processes runs at the end of a day.
+//! the work behind five permits, `charges` an effect and its answer in one commit, `checkout` the code of both lanes, `db`
+//! the statement that checks the fence, and `nights` the job that one of all processes runs at the end of a day.
 
 mod app;
 mod auth;
 mod catalogue;
+mod charges;
 mod checkout;
 mod config;
 mod cors;
@@ -18,6 +19,7 @@ mod db;
 mod error;
 mod exports;
 mod freeze;
+mod kill;
 mod lifeline;
 mod lose;
 mod metrics;
@@ -30,6 +32,8 @@ mod pool;
 mod redis_server;
 mod serve;
 mod shutdown;
+#[path = "../sqlite.rs"]
+mod sqlite;
 mod temp;
 mod transfers;
 mod views;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::Tick;
+use lock_core::{Tick, once};
 
 use crate::app::Shop;
 
@@ -26,6 +26,10 @@ impl Shop {
         let ends = tick.ends_unix_micros() / 1_000; // the page shows milliseconds
         if let Err(error) = self.db.report(ends, port).await {
             eprintln!("shop: the nightly report failed: {error}");
+        }
+        // Deletes the records of charges whose life, 24 hours, is over.
+        if let Err(error) = once::sweep(&self.once).await {
+            eprintln!("shop: the nightly sweep failed: {error}");
         }
     }
     // page: end night

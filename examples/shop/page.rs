@@ -13,7 +13,7 @@ use crate::checkout;
 const HTML: &str = include_str!("page/index.html");
 
 /// The sources of the page's code samples, each a marked region of a compiled file.
-const SAMPLES: [(&str, &str); 9] = [
+const SAMPLES: [(&str, &str); 10] = [
     ("plain", include_str!("plain.rs")),
     ("attribute", include_str!("orders.rs")),
     ("layer", include_str!("app.rs")),
@@ -22,6 +22,7 @@ const SAMPLES: [(&str, &str); 9] = [
     ("transfer", include_str!("transfers.rs")),
     ("permits", include_str!("app.rs")),
     ("catalogue", include_str!("catalogue.rs")),
+    ("charges", include_str!("charges.rs")),
     ("body", include_str!("checkout.rs")),
 ];
 
@@ -40,6 +41,7 @@ pub(crate) fn routes() -> Router<Shop> {
         .route("/page/servers.js", script(include_str!("page/servers.js")))
         .route("/page/kinds.js", script(include_str!("page/kinds.js")))
         .route("/page/lost.js", script(include_str!("page/lost.js")))
+        .route("/page/killed.js", script(include_str!("page/killed.js")))
         .route("/page/state.js", script(include_str!("page/state.js")))
         .route("/page/code.js", script(include_str!("page/code.js")))
         .route(

@@ -1,7 +1,7 @@
 //! Runs `--pair`: two processes of the shop on one Redis and one database.
 //!
-//! This process only starts and ends the two. Each child ends when its standard input ends, so
-//! that no child outlives a killed parent.
+//! This process only starts and ends the two. It starts each again when it has ended, and kills one that
+//! asks for it. Each child ends when its standard input ends, so that no child outlives a killed parent.
 
 use std::error::Error;
 use std::net::TcpListener;
@@ -9,12 +9,19 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::config::{Config, store_name};
+use crate::kill;
 use crate::shutdown;
 use crate::temp::TempFile;
+
+/// The pause before a child is started again.
+///
+/// A browser repeats a request at once if its connection ends without an answer. It must find no process on the port then,
+/// because this request may be the one that has the process killed.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// The limit for the end of a child, longer than the shops take for their last requests and
 /// releases.
@@ -29,8 +36,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         }
         Some(url) => serve(config.port, &url, "", db).await,
         None => {
-            let mut redis = Process::start(&["--pair-redis"], |_| {}).await?;
-            let url = redis.ready.clone();
+            let mut redis = Process::spawn(&["--pair-redis"], |_| {})?;
+            let url = redis.ready().await?;
             let served = serve(config.port, &url, ", started for this run", db).await;
             // Redis ends after the shops, because they release their locks in it when they end.
             redis.say("quit").await.ok();
@@ -42,40 +49,48 @@ pub(crate) async fn run(config: Config) -> Result<(), Box<dyn Error>> {
 
 async fn serve(port: u16, url: &str, remark: &str, db: &Path) -> Result<(), Box<dyn Error>> {
     let asked = shutdown::requested();
-    let mut first = Process::shop(port, url, db).await?;
-    let mut second = Process::shop(next_port(port), url, db).await?;
-    first.say(&format!("peer {}", second.ready)).await?;
-    second.say(&format!("peer {}", first.ready)).await?;
+    let mut first = Process::shop(port, url, db)?;
+    let here: u16 = first.ready().await?.parse()?;
+    let mut second = Process::shop(next_port(port), url, db)?;
+    let twin: u16 = second.ready().await?.parse()?;
+    first.say_peer(twin).await?;
+    second.say_peer(here).await?;
     println!(
-        "shop: open http://127.0.0.1:{}, its twin is http://127.0.0.1:{} (locks {}{remark})",
-        first.ready,
-        second.ready,
+        "shop: open http://127.0.0.1:{here}, its twin is http://127.0.0.1:{twin} (locks {}{remark})",
         store_name(Some(url)),
     );
-    let asked = until_asked_or_both_gone(asked, &mut first, &mut second).await;
+    tokio::select! {
+        () = asked => {}
+        () = keep(&mut first, here, twin, url, db) => {}
+        () = keep(&mut second, twin, here, url, db) => {}
+    }
     tokio::join!(first.end(), second.end());
-    if asked {
-        Ok(())
-    } else {
-        Err("both processes have ended".into())
+    Ok(())
+}
+
+/// Starts a shop again whenever it has ended. The other one keeps serving meanwhile.
+async fn keep(shop: &mut Process, port: u16, peer: u16, url: &str, db: &Path) {
+    loop {
+        let status = shop.ended().await;
+        eprintln!("shop: the process on port {port} has ended ({status})");
+        tokio::time::sleep(AWAY).await;
+        match start_again(shop, port, peer, url, db).await {
+            Ok(()) => eprintln!("shop: the process on port {port} is back"),
+            Err(error) => eprintln!("shop: the process on port {port} is not back: {error}"),
+        }
     }
 }
 
-/// Waits for the request to stop, or until both processes have ended.
-///
-/// One of them may be killed while the other keeps serving, so that a user can try that.
-async fn until_asked_or_both_gone(
-    asked: impl Future<Output = ()>,
-    first: &mut Process,
-    second: &mut Process,
-) -> bool {
-    let gone = async {
-        tokio::join!(first.gone(), second.gone());
-    };
-    tokio::select! {
-        () = asked => true,
-        () = gone => false,
-    }
+async fn start_again(
+    shop: &mut Process,
+    port: u16,
+    peer: u16,
+    url: &str,
+    db: &Path,
+) -> Result<(), Box<dyn Error>> {
+    *shop = Process::shop(port, url, db)?;
+    shop.ready().await?;
+    Ok(shop.say_peer(peer).await?)
 }
 
 /// Returns the port after the first one's if it is free.
@@ -101,25 +116,20 @@ fn next_port(first: u16) -> u16 {
 struct Process {
     child: Child,
     lifeline: Option<ChildStdin>,
-    /// The child's ready line: its port, or the URL of Redis.
-    ready: String,
+    says: Lines<BufReader<ChildStdout>>,
 }
 
 impl Process {
-    async fn shop(port: u16, redis_url: &str, db: &Path) -> Result<Self, Box<dyn Error>> {
-        Self::start(&["--pair-child"], |command| {
+    fn shop(port: u16, redis_url: &str, db: &Path) -> Result<Self, Box<dyn Error>> {
+        Self::spawn(&["--pair-child"], |command| {
             command
                 .env("PORT", port.to_string())
                 .env("REDIS_URL", redis_url)
                 .env("SHOP_DB", db);
         })
-        .await
     }
 
-    async fn start(
-        args: &[&str],
-        set_up: impl FnOnce(&mut Command),
-    ) -> Result<Self, Box<dyn Error>> {
+    fn spawn(args: &[&str], set_up: impl FnOnce(&mut Command)) -> Result<Self, Box<dyn Error>> {
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(args)
@@ -131,23 +141,24 @@ impl Process {
         command.process_group(0);
         set_up(&mut command);
         let mut child = command.spawn()?;
-        let lifeline = child.stdin.take();
-        let stdout = child
-            .stdout
-            .take()
-            .ok_or("a child without a standard output")?;
-        let line = BufReader::new(stdout).lines().next_line().await?;
+        let stdout = child.stdout.take();
+        let stdout = stdout.ok_or("a child without a standard output")?;
+        Ok(Self {
+            lifeline: child.stdin.take(),
+            says: BufReader::new(stdout).lines(),
+            child,
+        })
+    }
+
+    /// Waits for the child's ready line, and returns its port, or the URL of Redis.
+    async fn ready(&mut self) -> Result<String, Box<dyn Error>> {
+        let line = self.says.next_line().await?;
         // A child that ends without a line has already printed the error on our standard error.
         let ready = line
             .as_deref()
             .and_then(|line| line.strip_prefix("ready "))
             .ok_or("a part of the pair could not start")?;
-        let ready = ready.to_owned();
-        Ok(Self {
-            child,
-            lifeline,
-            ready,
-        })
+        Ok(ready.to_owned())
     }
 
     async fn say(&mut self, line: &str) -> std::io::Result<()> {
@@ -157,13 +168,19 @@ impl Process {
         }
     }
 
-    async fn gone(&mut self) {
-        if let Ok(status) = self.child.wait().await {
-            eprintln!(
-                "shop: the process on port {} has ended ({status})",
-                self.ready
-            );
+    async fn say_peer(&mut self, port: u16) -> std::io::Result<()> {
+        self.say(&format!("peer {port}")).await
+    }
+
+    /// Waits for the end of the child, and kills it as soon as it asks for that.
+    async fn ended(&mut self) -> String {
+        while let Ok(Some(line)) = self.says.next_line().await {
+            if line == kill::LINE {
+                let _ended_by_itself = self.child.start_kill();
+            }
         }
+        let status = self.child.wait().await;
+        status.map_or_else(|error| error.to_string(), |status| status.to_string())
     }
 
     /// Closes the child's lifeline and waits for the child's end.

@@ -47,6 +47,14 @@ INSERT OR IGNORE INTO products (lane, sku, name, cents, initial, stock) VALUES
     ('plain',  'lamp', 'Desk lamp',  6400, 10, 10),
     ('locked', 'lamp', 'Desk lamp',  6400, 10, 10);
 
+-- What customers were charged. No unique column prevents a second charge for one request, so that the page can show what
+-- does.
+CREATE TABLE IF NOT EXISTS charges (
+    id    INTEGER PRIMARY KEY AUTOINCREMENT,
+    user  TEXT    NOT NULL,
+    cents INTEGER NOT NULL CHECK (cents > 0)
+) STRICT;
+
 -- Gift cards, between which money moves.
 CREATE TABLE IF NOT EXISTS cards (
     name  TEXT    PRIMARY KEY,

@@ -16,6 +16,7 @@ use crate::lifeline::Lifeline;
 use crate::metrics;
 use crate::nights;
 use crate::shutdown;
+use crate::sqlite::Sqlite;
 use crate::temp::TempFile;
 
 /// The time that requests under way have when the shop is asked to stop.
@@ -49,7 +50,10 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
         .db
         .clone()
         .or_else(|| temporary.as_ref().map(|file| file.path().to_owned()));
-    let db = Db::open(path.unwrap_or_default()).await?;
+    let path = path.unwrap_or_default();
+    let db = Db::open(path.clone()).await?;
+    let once = Sqlite::open(&path)?;
+    lock_core::once::create_table(&once).await?;
 
     let listener = TcpListener::bind(("127.0.0.1", config.port))
         .await
@@ -63,10 +67,12 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
 
     let shop = Shop {
         db,
+        once,
         locks,
         metrics,
         day: config.day,
         store: store_name(url).into(),
+        in_pair: parent.is_some(),
         peer: Arc::new(OnceLock::new()),
     };
     let (router, in_flight) = app::router(shop.clone())?;

@@ -23,6 +23,11 @@ export function markDuplicate(item) {
   wrong(item, ": charged twice");
 }
 
+/** Marks a charge beside an earlier one for the same request. */
+export function markChargedAgain(item) {
+  wrong(item, ": charged again");
+}
+
 /** Marks the orders that were accepted when the shelf was empty. */
 export function markOversold(list, ids) {
   for (const item of list.children) if (ids.has(item.dataset.order)) wrong(item, ": none left");
@@ -31,7 +36,7 @@ export function markOversold(list, ids) {
 function wrong(item, why) {
   if (item.classList.contains("wrong")) return;
   item.classList.add("wrong");
-  item.querySelector(".what").textContent = item.querySelector(".what").textContent.replace(" placed", "") + why;
+  item.querySelector(".what").textContent = item.querySelector(".what").textContent.replace(/ placed| taken/, "") + why;
 }
 
 /** Returns the card in one sentence, for screen readers. */
@@ -42,7 +47,7 @@ export function spoken({ dataset, children }) {
 function fill(item, { status, ms, retryAfter, replayed, body }, user, server) {
   item.dataset.status = String(status);
   if (body.code) item.dataset.code = body.code;
-  if (status === 201) item.dataset.order = body.id;
+  if (body.id && status === 201) item.dataset.order = body.id;
   if (replayed) item.dataset.replayed = "true";
   item.querySelector(".status").textContent = status || "–";
   item.querySelector(".what").textContent = sentence(status, body);
@@ -53,7 +58,7 @@ function fill(item, { status, ms, retryAfter, replayed, body }, user, server) {
 }
 
 function sentence(status, body) {
-  if (status === 201) return `Order ${body.id} placed`;
+  if (status === 201) return body.charge ? `Charge ${body.charge} taken` : `Order ${body.id} placed`;
   if (status === 409) {
     const why = { stale_fencing_token: "Refused: stale token" }[body.code];
     if (why) return why;

@@ -2,6 +2,7 @@
 
 import { card, markDuplicate, part, spoken } from "/page/answers.js";
 import { colour, copyButton, curl } from "/page/code.js";
+import { killAProcess } from "/page/killed.js";
 import { use } from "/page/kinds.js";
 import { loseAnAnswer } from "/page/lost.js";
 import { nextServer, order, post, servers, settings } from "/page/servers.js";
@@ -71,6 +72,21 @@ for (const button of document.querySelectorAll("[data-use]")) {
     await use(button.dataset.use, byId(`use-${button.dataset.use}`));
     underWay -= 1;
     button.removeAttribute("aria-disabled");
+  });
+}
+
+const kills = document.querySelectorAll("[data-kill]");
+for (const button of kills) {
+  button.addEventListener("click", async () => {
+    if (button.hasAttribute("aria-disabled")) return;
+    // One process must be left, so the other button waits, too.
+    for (const one of kills) one.setAttribute("aria-disabled", "true");
+    underWay += 1;
+    visits += 1;
+    const way = button.dataset.kill;
+    await killAProcess(way, `yara-${tag}${visits}`, byId(`killed-${way}`));
+    underWay -= 1;
+    for (const one of kills) one.removeAttribute("aria-disabled");
   });
 }
 
@@ -144,6 +160,7 @@ function showCurl() {
   byId("curl").textContent = curl(origins, byId("slow-payment").checked);
 }
 
+byId("killed").hidden = servers.length < 2;
 byId("day").textContent = settings.day_s;
 byId("slow-ms").textContent = `${settings.slow_ms} ms`;
 byId("where").textContent = `Locks ${settings.store}. ` +

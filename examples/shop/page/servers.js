@@ -5,6 +5,8 @@ export const settings = JSON.parse(document.getElementById("settings").textConte
 // A browser opens six connections to a server. Five for orders leaves one for the live view.
 const AT_ONCE = 5;
 
+const MUG = { sku: "mug", quantity: 1 };
+
 const here = { name: `:${location.port || 80}`, base: "" };
 const twin = settings.peer && {
   name: `:${settings.peer}`,
@@ -19,15 +21,15 @@ export function nextServer() {
   return servers[turn++ % servers.length];
 }
 
-/** Sends an order as soon as the server has a free connection; `ms` counts from then. */
-export async function order(server, path, user, headers = {}) {
+/** Sends an order, or another request with a customer, as soon as the server has a free connection; `ms` counts from then. */
+export async function order(server, path, user, headers = {}, body = MUG) {
   await place(server);
   const sent = performance.now();
   try {
     const response = await fetch(server.base + path, {
       method: "POST",
       headers: { "content-type": "application/json", "x-user-id": user, ...headers },
-      body: JSON.stringify({ sku: "mug", quantity: 1 }),
+      body: JSON.stringify(body),
     });
     const text = await response.text();
     const ms = Math.round(performance.now() - sent);
@@ -63,6 +65,17 @@ export async function anywhere(path) {
     } catch { /* the twin may answer */ }
   }
   return null;
+}
+
+/** Waits until a server answers again, and returns whether it does. */
+export async function isBack(server) {
+  for (const end = performance.now() + 30_000; performance.now() < end;) {
+    try {
+      if ((await fetch(`${server.base}/readyz`, { signal: AbortSignal.timeout(2000) })).ok) return true;
+    } catch { /* not yet */ }
+    await new Promise((later) => setTimeout(later, 200));
+  }
+  return false;
 }
 
 async function place(server) {
