@@ -19,8 +19,7 @@ pub(super) enum Arbiter {
     NoUniqueIndex,
     /// A second transaction inserts the record.
     SecondTransaction,
-    /// A transaction of its own inserts the row `started`, which the next owner of the lock takes over. The handler's
-    /// transaction completes the row of any run.
+    /// Each owner of the lock commits a row `started` before its transaction, which completes the row of any run.
     Started,
     /// The release of the lock leaves the record in Redis.
     RedisAtRelease,
@@ -87,13 +86,6 @@ pub(super) struct Limits {
     /// The keys of each kind of request, in the order of their claims.
     pub(super) requests: &'static [&'static [Key]],
 }
-
-pub(super) const DECIDED: Limits = Limits {
-    arbiter: Arbiter::Claim,
-    changes: &[],
-    faults: &[],
-    requests: &[&[0]],
-};
 
 impl Limits {
     pub(super) fn has(&self, change: Change) -> bool {

@@ -1,19 +1,8 @@
-//! The search finds what is wrong with designs that seem to do as well, in the smallest world that shows it.
+//! The search finds what is wrong with other designs, each in a small world that shows it.
 
-use super::design::Arbiter::{
-    Claim, InsertAtEnd, InsertOrNothing, NoUniqueIndex, RedisAtRelease, RedisBeforeCommit,
-    SecondTransaction, Started,
-};
-use super::design::Change::{
-    AnswerBeforeCommit, ClaimIgnoresRows, CompleteIgnoresRows, NoPeek, SweepsByName,
-    TakesOverLiveRecord, UnknownIsRead, UnknownIsSuccess, UnknownRunsAgain,
-};
-use super::design::Fault::{
-    Break, Expiry, Failover, HandlerCommits, Kill, LockLoss, RollsBackUnseen,
-};
-use super::design::{DECIDED, Limits};
-use super::search::Search;
+use super::design::{Arbiter::*, Change::*, Fault::*, Limits};
 use super::world::Wrong;
+use super::worlds::search;
 
 macro_rules! found {
     ($($name:ident: $arbiter:ident [$($change:ident)*] [$($fault:ident)*] $wrong:ident;)+) => {$(
@@ -23,12 +12,9 @@ macro_rules! found {
                 arbiter: $arbiter,
                 changes: &[$($change),*],
                 faults: &[$($fault),*],
-                ..DECIDED
+                requests: &[&[0]],
             };
-            let mut search = Search::default();
-            let (wrong, path) = search.run(&limits).expect_err("it is found");
-            println!("{wrong:?} after {} steps, {} states: {path:?}", path.len(), search.states());
-            assert_eq!(wrong, Wrong::$wrong);
+            assert_eq!(search(stringify!($name), &limits), Some(Wrong::$wrong));
         }
     )+};
 }
@@ -50,7 +36,7 @@ found! {
     a_claim_whose_rows_are_ignored: Claim [ClaimIgnoresRows] [LockLoss HandlerCommits] TwoEffects;
     a_claim_that_is_not_completed: Claim [CompleteIgnoresRows] [RollsBackUnseen] AnswerWithoutEffect;
     a_takeover_of_a_live_record: Claim [TakesOverLiveRecord] [LockLoss] TwoEffects;
-    a_sweep_by_names: Claim [SweepsByName] [Expiry] TwoEffects;
+    a_sweep_by_names: Claim [Sweeps SweepsByName] [Expiry] TwoEffects;
     a_failover_between_effect_and_record: SecondTransaction [] [Failover] AnswerWithoutEffect;
     a_record_in_redis_that_outlives_a_failover: RedisAtRelease [NoPeek] [Failover] AnswerWithoutEffect;
 }

@@ -25,8 +25,8 @@ impl Run {
 }
 
 impl World {
-    /// Takes the next step of a run. Returns whether there is one, because a run may wait for the database.
-    pub(super) fn goes_on(&mut self, id: Id, limits: &Limits) -> Result<bool, Wrong> {
+    /// Takes the next step of a run. A run that waits for the database changes nothing.
+    pub(super) fn goes_on(&mut self, id: Id, limits: &Limits) -> Result<(), Wrong> {
         let run = *self.run(id);
         let key = run.request(limits)[usize::from(run.turn)];
         match run.place {
@@ -46,79 +46,79 @@ impl World {
                     self.releases(id);
                 }
                 if limits.has(Change::AnswerBeforeCommit) {
-                    self.answers_own(id)?;
+                    return self.answers_own(id);
                 }
             }
             Place::Committing if run.transaction == Transaction::Committed => {
-                if limits.arbiter == Arbiter::RedisAtRelease && self.lock == Some(id) {
-                    self.redis = Some(id);
-                }
-                if limits.arbiter == Arbiter::SecondTransaction && self.record(key).is_none() {
-                    self.keeps_before();
-                    self.writes(key, id, true);
+                match limits.arbiter {
+                    Arbiter::RedisAtRelease if self.lock == Some(id) => self.redis = Some(id),
+                    Arbiter::SecondTransaction if self.record(key).is_none() => {
+                        self.keeps_before();
+                        self.writes(key, id, true);
+                    }
+                    _ => {}
                 }
                 self.finishes(id);
                 if !limits.has(Change::AnswerBeforeCommit) {
-                    self.answers_own(id)?;
+                    return self.answers_own(id);
                 }
             }
             Place::Unknown => return self.resolves(id, key, limits),
-            Place::Committing | Place::Ended => return Ok(false),
+            Place::Committing | Place::Ended => {}
         }
-        Ok(true)
+        Ok(())
     }
 
-    fn locks(&mut self, id: Id, limits: &Limits) -> Result<bool, Wrong> {
+    fn locks(&mut self, id: Id, limits: &Limits) -> Result<(), Wrong> {
         self.run(id).place = match limits.has(Change::NoPeek) {
             true => Place::Claim,
             false => Place::Peek,
         };
         if let Some(answer) = self.redis {
             self.finishes(id);
-            self.answers(0, answer)?;
-        } else if limits.has(Change::NoCommonLock) {
-            // The other process has another lock.
-        } else if self.lock.is_some() {
-            self.finishes(id);
-        } else {
-            self.lock = Some(id);
+            return self.answers(0, answer);
         }
-        Ok(true)
+        match self.lock {
+            _ if limits.has(Change::NoCommonLock) => {}
+            Some(_) => self.finishes(id),
+            None => self.lock = Some(id),
+        }
+        Ok(())
     }
 
     /// Begins the transaction, with a claim in the designs that have one.
-    fn claims(&mut self, id: Id, key: Key, limits: &Limits) -> Result<bool, Wrong> {
+    fn claims(&mut self, id: Id, key: Key, limits: &Limits) -> Result<(), Wrong> {
         let is_locked = self.is_locked(key, Some(id));
         let found = self.record(key);
+        let waits_for_sweep = key == 0 && self.sweeping && !limits.has(Change::SweepsByName);
         let is_free = found.is_none() || limits.has(Change::TakesOverLiveRecord);
         match limits.arbiter {
-            Arbiter::Claim if self.waits_for_sweep(key, limits) => return Ok(false),
+            Arbiter::Claim if waits_for_sweep => return Ok(()),
             Arbiter::Claim if is_free && !is_locked => self.run(id).rows |= 1 << key,
             Arbiter::Claim if limits.has(Change::ClaimIgnoresRows) => {}
-            Arbiter::Claim if is_locked => {
-                self.finishes(id);
-                return Ok(true);
+            Arbiter::Claim if is_locked || self.run(id).request(limits).len() == 1 => {
+                return self.finishes_with_record(id, key);
             }
-            Arbiter::Claim if self.run(id).request(limits).len() > 1 => {
+            Arbiter::Claim => {
                 // The caller gets the recorded answer, and its transaction goes on to the other key.
                 self.run(id).works();
                 self.run(id).turns(limits);
                 return self.answers_record(key);
             }
-            Arbiter::Started if is_locked => return Ok(false),
+            Arbiter::Started if is_locked => return Ok(()),
             Arbiter::Started if found.is_none_or(|row| !row.answered) => {
                 self.keeps_before();
                 self.writes(key, id, false);
             }
-            Arbiter::Claim | Arbiter::Started => return self.finishes_with_record(id, key),
+            Arbiter::Started => return self.finishes_with_record(id, key),
             _ => {}
         }
         self.run(id).works();
-        Ok(true)
+        Ok(())
     }
 
-    /// Writes the answer, and turns to what follows. Returns false while another transaction has locked the row.
-    fn records(&mut self, id: Id, key: Key, limits: &Limits) -> Result<bool, Wrong> {
+    /// Writes the answer, and turns to what follows.
+    fn records(&mut self, id: Id, key: Key, limits: &Limits) -> Result<(), Wrong> {
         let run = *self.run(id);
         let committed = self.entries[key].record;
         let finds_row = run.rows & 1 << key != 0 || committed.is_some_and(|row| row.run == id);
@@ -128,15 +128,15 @@ impl World {
             Arbiter::Claim if limits.has(Change::CompleteIgnoresRows) => false,
             Arbiter::Claim => {
                 self.finishes(id);
-                return Ok(true);
+                return Ok(());
             }
             Arbiter::RedisBeforeCommit => {
                 self.redis = Some(id);
                 false
             }
             Arbiter::SecondTransaction | Arbiter::RedisAtRelease => false,
-            Arbiter::NoUniqueIndex => true,
-            _ if self.is_locked(key, Some(id)) => return Ok(false),
+            Arbiter::NoUniqueIndex => !is_recorded,
+            _ if self.is_locked(key, Some(id)) => return Ok(()),
             Arbiter::InsertAtEnd if is_recorded => return self.finishes_with_record(id, key),
             Arbiter::InsertOrNothing => !is_recorded,
             Arbiter::InsertAtEnd | Arbiter::Started => true,
@@ -144,7 +144,7 @@ impl World {
         if run.transaction != Transaction::Autocommit {
             self.run(id).rows |= Keys::from(writes) << key;
             self.run(id).turns(limits);
-            return Ok(true);
+            return Ok(());
         }
         if writes {
             self.keeps_before();
@@ -152,11 +152,11 @@ impl World {
         }
         self.run(id).transaction = Transaction::Committed;
         self.run(id).place = Place::Committing;
-        Ok(true)
+        Ok(())
     }
 
-    /// Finds out by a claim what became of a COMMIT. Returns false while the claim has to wait.
-    fn resolves(&mut self, id: Id, key: Key, limits: &Limits) -> Result<bool, Wrong> {
+    /// Finds out by a claim what became of a COMMIT.
+    fn resolves(&mut self, id: Id, key: Key, limits: &Limits) -> Result<(), Wrong> {
         let is_busy = !limits.has(Change::UnknownIsRead) && self.is_locked(key, None);
         if limits.has(Change::UnknownRunsAgain) {
             let run = self.run(id);
@@ -168,29 +168,22 @@ impl World {
         } else if is_busy || self.run(id).request(limits).len() > 1 {
             // The client sends the request again, and its next claim decides.
             self.finishes(id);
-        } else if self.waits_for_sweep(key, limits) {
-            return Ok(false);
         } else {
             self.run(id).told_failed = self.record(key).is_none();
-            return self.finishes_with_record(id, key);
+            self.finishes_with_record(id, key)?;
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Whether a claim waits for a sweep, which has locked the expired record.
-    fn waits_for_sweep(&self, key: Key, limits: &Limits) -> bool {
-        key == 0 && self.sweeping && !limits.has(Change::SweepsByName)
-    }
-
-    fn answers_record(&mut self, key: Key) -> Result<bool, Wrong> {
-        if let Some(row) = self.record(key).filter(|row| row.answered) {
-            self.answers(key, row.run)?;
+    fn answers_record(&mut self, key: Key) -> Result<(), Wrong> {
+        match self.record(key) {
+            Some(row) if row.answered => self.answers(key, row.run),
+            _ => Ok(()),
         }
-        Ok(true)
     }
 
     /// Ends the run with the recorded answer, or with an error where there is none.
-    fn finishes_with_record(&mut self, id: Id, key: Key) -> Result<bool, Wrong> {
+    fn finishes_with_record(&mut self, id: Id, key: Key) -> Result<(), Wrong> {
         self.finishes(id);
         self.answers_record(key)
     }

@@ -11,24 +11,16 @@ use crate::model::seen::{ByHash, print};
 #[derive(Default)]
 pub(super) struct Search {
     numbers: ByHash<usize>,
-    states: Vec<State>,
     pub(super) steps: usize,
-}
-
-struct State {
-    /// The step that reached this state first, and the state before it.
-    first: (usize, Step),
+    /// The step that reached a state first, and the state before it.
+    pub(super) states: Vec<(usize, Step)>,
     /// The states from which a step without a fault leads to this one.
-    before: Vec<u32>,
-    /// The keys that a step without a fault answers here.
-    answers: Keys,
+    before: Vec<Vec<u32>>,
+    /// The keys that a step without a fault answers in a state.
+    answers: Vec<Keys>,
 }
 
 impl Search {
-    pub(super) fn states(&self) -> usize {
-        self.states.len()
-    }
-
     /// Visits all states, and then looks for those from which no answer follows. Returns the path to the first violation.
     pub(super) fn run(&mut self, limits: &Limits) -> Result<(), (Wrong, Vec<Step>)> {
         let start = World::start(limits);
@@ -39,16 +31,17 @@ impl Search {
             for (here, world) in layer {
                 for step in world.steps(limits) {
                     let after = world.after(step, limits);
-                    let after = after.map_err(|wrong| (wrong, self.path(here, Some(step))))?;
-                    // None: the run waits.
-                    let Some(mut after) = after else { continue };
-                    self.steps += 1;
+                    let mut after = after.map_err(|wrong| (wrong, self.path(here, Some(step))))?;
                     let answered = mem::take(&mut after.answered);
+                    if after == world {
+                        continue; // The run waits.
+                    }
+                    self.steps += 1;
                     let fresh = self.states.len();
                     let there = self.reaches(&after, (here, step));
                     if !matches!(step, Step::Fault(..)) {
-                        self.states[here].answers |= answered;
-                        self.states[there].before.push(here as u32);
+                        self.answers[here] |= answered;
+                        self.before[there].push(here as u32);
                     }
                     if there == fresh {
                         next.push((there, after));
@@ -68,25 +61,20 @@ impl Search {
         let fresh = self.states.len();
         let number = *self.numbers.entry(print(world)).or_insert(fresh);
         if number == fresh {
-            self.states.push(State {
-                first,
-                before: Vec::new(),
-                answers: 0,
-            });
+            self.states.push(first);
+            self.before.push(Vec::new());
+            self.answers.push(0);
         }
         number
     }
 
     /// Returns the nearest state from which no path without a fault leads to an answer for the key.
     fn never_answered(&self, key: Key) -> Option<usize> {
-        let answers = self
-            .states
-            .iter()
-            .map(|state| state.answers & 1 << key != 0);
+        let answers = self.answers.iter().map(|keys| keys & 1 << key != 0);
         let mut leads: Vec<bool> = answers.collect();
         let mut rest: Vec<usize> = (0..leads.len()).filter(|state| leads[*state]).collect();
         while let Some(state) = rest.pop() {
-            for before in &self.states[state].before {
+            for before in &self.before[state] {
                 if !mem::replace(&mut leads[*before as usize], true) {
                     rest.push(*before as usize);
                 }
@@ -98,7 +86,7 @@ impl Search {
     fn path(&self, mut state: usize, last: Option<Step>) -> Vec<Step> {
         let mut path = Vec::from_iter(last);
         while state != 0 {
-            let (before, step) = self.states[state].first;
+            let (before, step) = self.states[state];
             path.insert(0, step);
             state = before;
         }

@@ -24,75 +24,55 @@ pub(super) enum Step {
 
 impl World {
     pub(super) fn steps(&self, limits: &Limits) -> Vec<Step> {
-        let mut steps = Vec::new();
-        let alive = self.all_runs().filter(|(id, _)| self.is_alive(*id));
-        if alive.count() < 2 && self.unused().is_some() {
-            let kinds = (0..).zip(limits.requests);
-            steps.extend(kinds.map(|(kind, _)| Step::Sends(kind)));
-        }
-        for (id, run) in self.all_runs() {
-            if run.transaction == Transaction::Sent {
-                steps.push(Step::Commits(id));
-            }
-            if run.is_cut() {
-                steps.push(Step::RollsBack(id));
-            }
-            if run.place == Place::Ended {
-                continue;
-            }
-            steps.push(Step::GoesOn(id, run.place));
-            let is_open = run.transaction == Transaction::Open;
-            let is_sent = run.transaction == Transaction::Sent;
-            let faults = [
-                (Fault::Kill, true),
-                (Fault::LockLoss, self.lock == Some(id)),
-                (Fault::Break, is_open || is_sent),
-                (Fault::HandlerFails, run.place == Place::Handler),
-                (Fault::HandlerCommits, is_open && run.place == Place::Record),
-                (
-                    Fault::RollsBackUnseen,
-                    is_open && run.place == Place::Record,
-                ),
-            ];
-            let faults = faults
-                .iter()
-                .filter(|(fault, can)| *can && self.has_left(*fault));
-            steps.extend(faults.map(|(fault, _)| Step::Fault(*fault, id)));
-        }
-        if self.lock.is_some_and(|owner| !self.is_alive(owner)) {
-            steps.push(Step::LockRunsOut);
-        }
-        self.steps_of_records(limits, &mut steps);
-        steps
-    }
-
-    fn steps_of_records(&self, limits: &Limits, steps: &mut Vec<Step>) {
-        for (number, (key, entry)) in (0..).zip(self.entries.iter().enumerate()) {
-            let is_locked = self.is_locked(key, None) || (key == 0 && self.sweeping);
-            let faults = [
-                (Fault::Expiry, self.record(key).is_some()),
-                (Fault::Forget, entry.record.is_some() && !is_locked),
-                (Fault::Failover, key == 0),
-            ];
-            let faults = faults
-                .iter()
-                .filter(|(fault, can)| *can && self.has_left(*fault));
-            steps.extend(faults.map(|(fault, _)| Step::Fault(*fault, number)));
-        }
-        let by_name = limits.has(Change::SweepsByName);
+        use super::design::Fault::*;
+        let is_alive = |id: Id| self.runs[usize::from(id)].place != Place::Ended;
+        let is_dead = |owner| !is_alive(owner);
+        let is_free = (0..5).filter(|id| is_alive(*id)).count() < 2 && self.unused().is_some();
         let has_expired = self.entries[0].record.is_some_and(|row| row.expired);
-        let is_locked = self.is_locked(0, None);
-        if self.sweeping {
-            if !is_locked {
-                steps.push(Step::SweepDeletes);
-            }
-        } else if has_expired && (by_name || limits.has(Change::Sweeps) && !is_locked) {
-            steps.push(Step::SweepChooses);
+        let is_skipped = self.is_locked(0, None) && !limits.has(Change::SweepsByName);
+        let may_sweep = limits.has(Change::Sweeps) && !self.sweeping && has_expired;
+        let mut steps = vec![
+            (Step::LockRunsOut, self.lock.is_some_and(is_dead)),
+            (Step::SweepChooses, may_sweep && !is_skipped),
+            (
+                Step::SweepDeletes,
+                self.sweeping && !self.is_locked(0, None),
+            ),
+            (Step::Fault(Failover, 0), true),
+        ];
+        let kinds = (0..).zip(limits.requests);
+        steps.extend(kinds.map(|(kind, _)| (Step::Sends(kind), is_free)));
+        for (id, run) in (0..).zip(self.runs) {
+            let is_sent = run.transaction == Transaction::Sent;
+            let writes = run.transaction == Transaction::Open && run.place == Place::Record;
+            let is_owner = is_alive(id) && self.lock == Some(id);
+            steps.extend([
+                (Step::Commits(id), is_sent),
+                (Step::RollsBack(id), run.is_cut()),
+                (Step::GoesOn(id, run.place), is_alive(id)),
+                (Step::Fault(Kill, id), is_alive(id)),
+                (Step::Fault(LockLoss, id), is_owner),
+                (Step::Fault(Break, id), run.is_open() && !run.is_cut()),
+                (Step::Fault(HandlerFails, id), run.place == Place::Handler),
+                (Step::Fault(HandlerCommits, id), writes),
+                (Step::Fault(RollsBackUnseen, id), writes),
+            ]);
         }
+        for (number, key) in [(0, 0), (1, 1)] {
+            let is_locked = self.is_locked(key, None) || self.sweeping;
+            let is_kept = self.entries[key].record.is_some() && !is_locked;
+            steps.push((Step::Fault(Expiry, number), self.record(key).is_some()));
+            steps.push((Step::Fault(Forget, number), is_kept));
+        }
+        let is_left = |step: &Step| match step {
+            Step::Fault(fault, _) => self.faults[*fault as usize] > 0,
+            _ => true,
+        };
+        steps.retain(|(step, can)| *can && is_left(step));
+        steps.into_iter().map(|(step, _)| step).collect()
     }
 
-    /// Returns the world after a step, or none if the run waits.
-    pub(super) fn after(&self, step: Step, limits: &Limits) -> Result<Option<Self>, Wrong> {
+    pub(super) fn after(&self, step: Step, limits: &Limits) -> Result<Self, Wrong> {
         let mut after = *self;
         match step {
             Step::Sends(request) => {
@@ -100,13 +80,9 @@ impl World {
                 after.run(id).request = request;
                 after.run(id).place = Place::Lock;
             }
-            Step::GoesOn(id, _) => {
-                if !after.goes_on(id, limits)? {
-                    return Ok(None);
-                }
-            }
-            Step::Commits(id) => after.commits(id, limits)?,
-            Step::RollsBack(id) => after.run(id).transaction = Transaction::RolledBack,
+            Step::GoesOn(id, _) => after.goes_on(id, limits)?,
+            Step::Commits(id) => after.commits(id)?,
+            Step::RollsBack(id) => after.run(id).transaction = Transaction::None,
             Step::LockRunsOut => after.lock = None,
             Step::SweepChooses => after.sweeping = true,
             Step::SweepDeletes => {
@@ -119,14 +95,14 @@ impl World {
             }
             Step::Fault(fault, at) => {
                 after.faults[fault as usize] -= 1;
-                after.fails(fault, at, limits)?;
+                after.fails(fault, at)?;
             }
         }
         after.settles();
-        Ok(Some(after))
+        Ok(after)
     }
 
-    fn fails(&mut self, fault: Fault, at: u8, limits: &Limits) -> Result<(), Wrong> {
+    fn fails(&mut self, fault: Fault, at: u8) -> Result<(), Wrong> {
         let (key, run) = (usize::from(at), &mut self.runs[usize::from(at)]);
         match fault {
             Fault::Kill => run.place = Place::Ended,
@@ -137,17 +113,17 @@ impl World {
                 self.finishes(at);
             }
             Fault::HandlerCommits => {
-                self.commits(at, limits)?;
+                self.commits(at)?;
                 self.run(at).transaction = Transaction::Autocommit;
             }
             Fault::RollsBackUnseen => {
                 run.transaction = Transaction::Autocommit;
                 run.rows = 0;
             }
-            Fault::Expiry => {
-                let record = self.entries[key].record.as_mut();
-                record.expect("a record expires").expired = true;
-            }
+            Fault::Expiry => self.entries[key]
+                .record
+                .iter_mut()
+                .for_each(|row| row.expired = true),
             Fault::Forget => {
                 self.keeps_before();
                 self.ends_life(key);

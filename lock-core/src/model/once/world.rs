@@ -1,6 +1,8 @@
 //! The state of a world, and its checks.
 
-use super::design::{Arbiter, Fault, Key, Keys, Limits};
+use std::mem;
+
+use super::design::{Fault, Key, Keys, Limits};
 
 /// The number of a run. It is used again once nothing names the run.
 pub(super) type Id = u8;
@@ -26,13 +28,13 @@ pub(super) enum Place {
 /// The transaction of a run in the database. It stays open for a while after its connection has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Transaction {
+    /// There is none, or it has rolled back.
     #[default]
     None,
     Open,
     /// Its COMMIT is on its way.
     Sent,
     Committed,
-    RolledBack,
     /// Each statement commits alone.
     Autocommit,
 }
@@ -119,20 +121,8 @@ impl World {
         world
     }
 
-    pub(super) fn has_left(&self, fault: Fault) -> bool {
-        self.faults[fault as usize] > 0
-    }
-
-    pub(super) fn all_runs(&self) -> impl Iterator<Item = (Id, Run)> {
-        (0..).zip(self.runs)
-    }
-
     pub(super) fn run(&mut self, id: Id) -> &mut Run {
         &mut self.runs[usize::from(id)]
-    }
-
-    pub(super) fn is_alive(&self, id: Id) -> bool {
-        self.runs[usize::from(id)].place != Place::Ended
     }
 
     /// Returns a number that nothing names.
@@ -140,11 +130,8 @@ impl World {
         let entries = self.entries.iter().chain(&self.before);
         let mut named = vec![self.lock, self.redis];
         named.extend(entries.flat_map(|entry| [entry.answer, entry.record.map(|row| row.run)]));
-        let is_unused = |id: &Id| {
-            let run = self.runs[usize::from(*id)];
-            run == Run::default() && !named.contains(&Some(*id))
-        };
-        (0..5).find(is_unused)
+        let is_default = |id: &Id| self.runs[usize::from(*id)] == Run::default();
+        (0..5).find(|id| is_default(id) && !named.contains(&Some(*id)))
     }
 
     /// The record that a statement finds.
@@ -154,8 +141,8 @@ impl World {
 
     /// Whether an open transaction, except that of one run, has written the row of a key.
     pub(super) fn is_locked(&self, key: Key, except: Option<Id>) -> bool {
-        self.all_runs()
-            .any(|(id, run)| except != Some(id) && run.is_open() && run.rows & 1 << key != 0)
+        let mut runs = (0..).zip(&self.runs);
+        runs.any(|(id, run)| except != Some(id) && run.is_open() && run.rows & 1 << key != 0)
     }
 
     pub(super) fn releases(&mut self, id: Id) {
@@ -169,20 +156,17 @@ impl World {
     }
 
     /// Commits the open transaction of a run.
-    pub(super) fn commits(&mut self, id: Id, limits: &Limits) -> Result<(), Wrong> {
+    pub(super) fn commits(&mut self, id: Id) -> Result<(), Wrong> {
         self.keeps_before();
         let run = *self.run(id);
-        for key in 0..self.entries.len() {
-            let hides = limits.arbiter == Arbiter::NoUniqueIndex && self.record(key).is_some();
-            if run.rows & 1 << key != 0 && !hides {
+        for key in 0..2 {
+            if run.rows & 1 << key != 0 {
                 // A handler that sends COMMIT itself does so before the answer is written.
                 self.writes(key, id, run.transaction != Transaction::Open);
             }
-            if run.effects & 1 << key != 0 {
-                self.entries[key].effects += 1;
-                if self.entries[key].effects > 1 {
-                    return Err(Wrong::TwoEffects);
-                }
+            self.entries[key].effects += run.effects >> key & 1;
+            if self.entries[key].effects > 1 {
+                return Err(Wrong::TwoEffects);
             }
         }
         self.run(id).transaction = Transaction::Committed;
@@ -194,50 +178,42 @@ impl World {
 
     /// Writes and commits the row of a key.
     pub(super) fn writes(&mut self, key: Key, run: Id, answered: bool) {
-        let old = self.entries[key].record;
-        if old.is_some_and(|row| row.expired && row.run != run) {
+        let old = self.entries[key].record.filter(|row| row.expired);
+        if old.is_some_and(|row| row.run != run) {
             self.ends_life(key);
         }
-        let own = old.filter(|row| row.run == run);
         self.entries[key].record = Some(Record {
             run,
             answered,
-            expired: own.is_some_and(|row| row.expired),
+            expired: old.is_some_and(|row| row.run == run),
         });
     }
 
     /// A run that has committed may still give its answer, which is of the old life.
     pub(super) fn ends_life(&mut self, key: Key) {
         self.entries[key] = Entry::default();
-        let committed = |run: &&mut Run| run.transaction == Transaction::Committed;
-        for run in self.runs.iter_mut().filter(committed) {
-            run.effects &= !(1 << key);
+        for run in &mut self.runs {
+            if run.transaction == Transaction::Committed {
+                run.effects &= !(1 << key);
+            }
         }
     }
 
     /// Keeps the entries for a failover that drops the commit which follows.
     pub(super) fn keeps_before(&mut self) {
-        self.before = Default::default();
-        if self.has_left(Fault::Failover) {
-            let unknown = |entry| Entry {
-                answer: None,
-                ..entry
-            };
-            self.before = self.entries.map(unknown);
+        if self.faults[Fault::Failover as usize] > 0 {
+            self.before = self.entries;
         }
     }
 
     /// Drops the last commit, with the answers about it, and all transactions.
     pub(super) fn fails_over(&mut self) {
-        for key in 0..self.entries.len() {
-            self.ends_life(key);
-        }
-        self.entries = self.before;
+        (0..2).for_each(|key| self.ends_life(key));
+        self.entries = mem::take(&mut self.before);
         self.keeps_before();
         self.sweeping = false;
-        let is_open = |run: &&mut Run| run.is_open();
-        for run in self.runs.iter_mut().filter(is_open) {
-            run.transaction = Transaction::RolledBack;
+        for run in self.runs.iter_mut().filter(|run| run.is_open()) {
+            run.transaction = Transaction::None;
             if run.place != Place::Ended {
                 run.place = Place::Unknown;
             }
@@ -259,17 +235,18 @@ impl World {
     /// Gives the client of a run the run's own answers.
     pub(super) fn answers_own(&mut self, id: Id) -> Result<(), Wrong> {
         let effects = self.run(id).effects;
-        let mut keys = (0..self.entries.len()).filter(|key| effects & 1 << key != 0);
+        let mut keys = (0..2).filter(|key| effects & 1 << key != 0);
         keys.try_for_each(|key| self.answers(key, id))
     }
 
     /// Forgets what decides no later step.
     pub(super) fn settles(&mut self) {
-        let ended = |run: &&mut Run| run.place == Place::Ended;
-        for run in self.runs.iter_mut().filter(ended) {
-            (run.request, run.turn) = (0, 0);
-            if !run.is_open() {
-                *run = Run::default();
+        for run in &mut self.runs {
+            if run.place == Place::Ended {
+                (run.request, run.turn) = (0, 0);
+                if !run.is_open() {
+                    *run = Run::default();
+                }
             }
         }
     }
