@@ -16,6 +16,7 @@ mod layer;
 mod machine;
 mod member;
 mod nap;
+mod once;
 mod record;
 mod redlock;
 mod replay;
@@ -27,11 +28,11 @@ use lock_tests::RedisServer;
 use self::bars::Bars;
 use self::machine::Spinners;
 
-const NAMES: [&str; 8] = [
-    "pair", "held", "layer", "replay", "waiting", "wakeup", "idle", "redlock",
+const NAMES: [&str; 9] = [
+    "pair", "held", "layer", "replay", "once", "waiting", "wakeup", "idle", "redlock",
 ];
 const USAGE: &str = "\
-cargo bench -p lock-tests [-- pair | held | layer | replay | waiting | wakeup | idle | redlock] [--hot] [--short]
+cargo bench -p lock-tests [-- pair | held | layer | replay | once | waiting | wakeup | idle | redlock] [--hot] [--short]
 cargo bench -p lock-tests -- --instructions
 
   pair     acquire + release of a free key against raw SET NX PX + EVALSHA: with 1 and 64 tasks,
@@ -39,6 +40,8 @@ cargo bench -p lock-tests -- --instructions
   held     100 000 held locks: CPU of the process and memory per lock while they are renewed
   layer    a request through the layer: CPU beside the plain router, a timeout layer and raw commands
   replay   a request whose answer is recorded, and a duplicate, against the layer with a cooldown
+  once     a request whose answer is in the commit of its effect, on SQLite and PostgreSQL: the time beside a plain
+           transaction and the read of a record
   waiting  one key, held for 1 ms, wanted by 16 tasks, by 2 and 8 processes, and by 2 × 8 tasks
   wakeup   the time from a release to the waiter's wake in another process, against a bare PUBLISH
   idle     1 000 waiters for one key and 5 000 keys with a waiter each, while the locks are held
@@ -49,7 +52,7 @@ cargo bench -p lock-tests -- --instructions
 the machine does not change these counts. They need `perf` with a hardware counter, or valgrind.
 
 The program starts its own redis-server on a core of its own. HELD=n changes the number of held locks.
---hot keeps the cores from sleeping. --short shortens waiting, wakeup and redlock to a rough estimate.
+--hot keeps the cores from sleeping. --short shortens once, waiting, wakeup and redlock to a rough estimate.
 ";
 
 fn main() {
@@ -94,6 +97,9 @@ fn main() {
     }
     if chosen("replay") {
         replay::run(&server, &mut bars);
+    }
+    if chosen("once") {
+        once::run(cores, short, &mut bars);
     }
     if chosen("waiting") {
         waiting::run(&server, short, &mut bars);

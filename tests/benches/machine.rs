@@ -25,11 +25,16 @@ pub(crate) fn pin(server: &RedisServer) -> [usize; 2] {
     let cores = cores();
     let [client, server_core] = [cores[0], cores[cores.len() - 1]];
     pin_server(server, server_core);
-    sched_setaffinity(None, &only(client)).expect("this process on its core");
+    pin_this(client);
     if client == server_core {
         println!("(client and server share one core, so the figures mean little)");
     }
     [client, server_core]
+}
+
+/// Pins this process, and processes that it starts later, to a core.
+pub(crate) fn pin_this(core: usize) {
+    sched_setaffinity(None, &only(core)).expect("this process on its core");
 }
 
 /// Pins another server to a core.

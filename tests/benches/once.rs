@@ -1,0 +1,174 @@
+//! Measures a request whose effect and answer are one commit, against a plain transaction and against the read of a record.
+//!
+//! The requests go directly into the service, one at a time, and each has its own key. Its handler writes one row and answers
+//! with 300 bytes. The locks are in the process. PostgreSQL is on a core of its own.
+
+mod databases;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{Request, StatusCode};
+use axum::routing::post;
+use lock_core::once::{self, Tx};
+use lock_core::{LockManager, OperationId};
+use lock_tower::{LockContext, LockLayer, Once, Refused, Replay, Replayed};
+use tower::ServiceExt;
+
+use self::databases::Bench;
+use crate::bars::Bars;
+use crate::machine::{median, now};
+
+const ROUNDS: usize = 30;
+const TURN: usize = 64;
+const ANSWER: [u8; 300] = [b'x'; 300];
+
+pub(crate) fn run(cores: [usize; 2], short: bool, bars: &mut Bars) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let rounds = if short { ROUNDS / 5 } else { ROUNDS };
+    println!(
+        "\n| one row and an answer of 300 bytes | plain, µs | once, µs | once × plain | (once − plain) × peek | repeated × peek | peek, µs |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    let folder = tempfile::tempdir().expect("a folder");
+    runtime.block_on(async {
+        let sqlite = databases::sqlite(&folder, "NORMAL");
+        let found = compare("SQLite, synchronous = NORMAL", sqlite, rounds).await;
+        bars.at_most("once, SQLite: (once − plain) × a peek", found.added, 3.5);
+        let sqlite = databases::sqlite(&folder, "FULL");
+        compare("SQLite, synchronous = FULL", sqlite, rounds).await;
+
+        let server = databases::postgres(cores);
+        let postgres = databases::pool(&server, "off").await;
+        let found = compare("PostgreSQL, synchronous_commit = off", postgres, rounds).await;
+        bars.at_most(
+            "once, PostgreSQL without fsync: (once − plain) × a peek",
+            found.added,
+            3.5,
+        );
+        bars.at_most("once, PostgreSQL: repeated × a peek", found.repeated, 1.2);
+        let postgres = databases::pool(&server, "on").await;
+        let found = compare("PostgreSQL, synchronous_commit = on", postgres, rounds).await;
+        bars.at_most("once, PostgreSQL with fsync: once × plain", found.once, 1.3);
+    });
+}
+
+/// Medians of ratios, each within one round.
+struct Found {
+    /// Once × plain.
+    once: f64,
+    /// (once − plain) × peek.
+    added: f64,
+    /// Repeated × peek.
+    repeated: f64,
+}
+
+async fn compare<D: Bench>(name: &str, db: D, rounds: usize) -> Found {
+    once::create_table(&db).await.expect("a table");
+    let operations = Operations::default();
+    let plain = plain(db.clone());
+    let together = together(db.clone(), operations.clone()).await;
+    let mut turns: [Vec<f64>; 4] = Default::default();
+    for round in 0..=rounds {
+        let keys = round * TURN..(round + 1) * TURN;
+        let mut turn = [0.0; 4];
+        turn[0] = time_of(keys.clone(), |key| send(&plain, key, false)).await;
+        turn[1] = time_of(keys.clone(), |key| send(&together, key, false)).await;
+        turn[2] = time_of(keys, |key| send(&together, key, true)).await;
+        let mut recorded = operations.take().into_iter();
+        turn[3] = time_of(0..TURN, |_| {
+            let operation = recorded.next().expect("one for each request");
+            read(&db, operation)
+        })
+        .await;
+        // The first round makes connections and prepares statements.
+        if round > 0 {
+            for (all, one) in turns.iter_mut().zip(turn) {
+                all.push(one);
+            }
+        }
+    }
+    let [plain, together, again, peek] = &turns;
+    let ratio = |of: &dyn Fn(usize) -> f64| median((0..rounds).map(of).collect());
+    let found = Found {
+        once: ratio(&|round| together[round] / plain[round]),
+        added: ratio(&|round| (together[round] - plain[round]) / peek[round]),
+        repeated: ratio(&|round| again[round] / peek[round]),
+    };
+    println!(
+        "| {name} | {:.0} | {:.0} | {:.2} | {:.2} | {:.2} | {:.0} |",
+        median(plain.clone()),
+        median(together.clone()),
+        found.once,
+        found.added,
+        found.repeated,
+        median(peek.clone())
+    );
+    found
+}
+
+/// The numbers of the operations that were done in this round.
+#[derive(Clone, Default)]
+struct Operations(Arc<Mutex<Vec<OperationId>>>);
+
+impl Operations {
+    fn take(&self) -> Vec<OperationId> {
+        std::mem::take(&mut self.0.lock().expect("no panic"))
+    }
+}
+
+fn plain<D: Bench>(db: D) -> Router {
+    let pay = async |State(db): State<D>| {
+        let mut tx = Tx::begin(&db).await.expect("a transaction");
+        D::insert(&mut tx).await;
+        tx.commit().await.expect("a commit");
+        (StatusCode::CREATED, Bytes::from_static(&ANSWER))
+    };
+    Router::new().route("/", post(pay)).with_state(db)
+}
+
+async fn together<D: Bench>(db: D, operations: Operations) -> Router {
+    let pay = async move |lock: LockContext, once: Once<D>| {
+        let mut tx = once.begin().await?;
+        D::insert(&mut tx).await;
+        let mut all = operations.0.lock().expect("no panic");
+        all.push(lock.operation_id().expect("a key"));
+        Ok::<_, Refused>((StatusCode::CREATED, Bytes::from_static(&ANSWER)))
+    };
+    let locks = LockManager::connect("memory:").await.expect("a manager");
+    let layer = LockLayer::template(locks, "pay:<idempotency-key>").expect("a template");
+    let replay = Replay::in_database(db).caller_is_in_key();
+    let layer = layer.replay(replay).expect("in bounds");
+    Router::new().route("/", post(pay)).route_layer(layer)
+}
+
+async fn send(app: &Router, key: usize, replayed: bool) {
+    let request = Request::post("/").header("idempotency-key", key);
+    let request = request.body(Body::empty()).expect("a request");
+    let answer = app.clone().oneshot(request).await.expect("never fails");
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    assert_eq!(answer.extensions().get::<Replayed>().is_some(), replayed);
+}
+
+async fn read<D: Bench>(db: &D, operation: OperationId) {
+    let found = once::peek(db, operation).await.expect("an answer");
+    assert!(found.expect("a record").record.is_some());
+}
+
+/// Returns the microseconds of one request of a turn.
+async fn time_of<F: Future<Output = ()>>(
+    keys: std::ops::Range<usize>,
+    mut one: impl FnMut(usize) -> F,
+) -> f64 {
+    let before = now();
+    for key in keys {
+        one(key).await;
+    }
+    Duration::from_nanos(now() - before).as_secs_f64() * 1e6 / TURN as f64
+}
