@@ -5,6 +5,8 @@
 
 mod databases;
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -76,7 +78,7 @@ async fn compare<D: Bench>(name: &str, db: D, rounds: usize) -> Found {
     let together = together(db.clone(), operations.clone()).await;
     let mut turns: [Vec<f64>; 4] = Default::default();
     for round in 0..=rounds {
-        let keys = round * TURN..(round + 1) * TURN;
+        let keys = next_keys();
         let mut turn = [0.0; 4];
         turn[0] = time_of(keys.clone(), |key| send(&plain, key, false)).await;
         turn[1] = time_of(keys.clone(), |key| send(&together, key, false)).await;
@@ -123,6 +125,13 @@ impl Operations {
     }
 }
 
+/// Returns the keys of a turn, which no other turn has.
+fn next_keys() -> Range<usize> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let first = NEXT.fetch_add(TURN, Ordering::Relaxed);
+    first..first + TURN
+}
+
 fn plain<D: Bench>(db: D) -> Router {
     let pay = async |State(db): State<D>| {
         let mut tx = Tx::begin(&db).await.expect("a transaction");
@@ -163,7 +172,7 @@ async fn read<D: Bench>(db: &D, operation: OperationId) {
 
 /// Returns the microseconds of one request of a turn.
 async fn time_of<F: Future<Output = ()>>(
-    keys: std::ops::Range<usize>,
+    keys: Range<usize>,
     mut one: impl FnMut(usize) -> F,
 ) -> f64 {
     let before = now();

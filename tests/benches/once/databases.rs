@@ -11,7 +11,7 @@ use tokio_postgres::NoTls;
 
 use crate::machine;
 
-#[path = "../../../examples/payments/sqlite.rs"]
+#[path = "../../../examples/sqlite.rs"]
 mod adapter;
 
 use adapter::Sqlite;
