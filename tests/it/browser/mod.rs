@@ -3,6 +3,7 @@
 mod clicks;
 mod console;
 mod console_layout;
+mod killed;
 mod kinds;
 mod lost;
 mod page;

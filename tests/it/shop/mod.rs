@@ -5,6 +5,7 @@ mod clicks;
 mod ending;
 mod exports;
 mod input;
+mod killed;
 mod metrics;
 mod nights;
 mod outage;
