@@ -1,6 +1,6 @@
 //! Shares a few SQLite connections: each call borrows one on a blocking thread.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -64,22 +64,26 @@ impl Pool {
 
     fn take(&self) -> Result<Connection, DbError> {
         let idle = self.idle().pop();
-        idle.map_or_else(|| self.open(), Ok)
+        match idle {
+            Some(connection) => Ok(connection),
+            None => Ok(open(&self.path)?),
+        }
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn open(&self) -> Result<Connection, DbError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(self.path.as_path(), flags)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        switch_to_wal(&connection)?;
-        connection.pragma_update(None, "synchronous", "NORMAL")?;
-        connection.pragma_update(None, "foreign_keys", true)?;
-        Ok(connection)
-    }
+/// Opens the file, which is created if it does not exist.
+pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    switch_to_wal(&connection)?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(connection)
 }

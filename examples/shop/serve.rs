@@ -15,6 +15,7 @@ use crate::db::Db;
 use crate::lifeline::Lifeline;
 use crate::metrics;
 use crate::nights;
+use crate::pool;
 use crate::shutdown;
 use crate::sqlite::Sqlite;
 use crate::temp::TempFile;
@@ -52,7 +53,7 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
         .or_else(|| temporary.as_ref().map(|file| file.path().to_owned()));
     let path = path.unwrap_or_default();
     let db = Db::open(path.clone()).await?;
-    let once = Sqlite::open(&path)?;
+    let once = Sqlite::new(pool::open(&path)?);
     lock_core::once::create_table(&once).await?;
 
     let listener = TcpListener::bind(("127.0.0.1", config.port))
