@@ -136,8 +136,11 @@ impl Plan {
                 self.plan_alone(rng, fault);
             }
         }
-        if self.verbs.contains(&Verb::Every) {
-            // Its rules are about one clock.
+        // A clock that steps differs from those of the other nodes, where shares may move to, or a replica takes over.
+        let moves_shares = self.has_shares() && self.has(Fault::moves_keys);
+        let fails_over = self.has(|it| matches!(it, Fault::GiveWay { .. } | Fault::Crash { .. }));
+        // The rules of ticks are about one clock.
+        if moves_shares || fails_over || self.verbs.contains(&Verb::Every) {
             self.faults.retain(|it| it.fault.clock_step().is_none());
         }
         self.faults.sort_by_key(|planned| planned.at);
