@@ -30,7 +30,7 @@ impl Ledger {
                 .filter(|other| self.overtakes(**other, call, begins))
                 .copied()
                 .collect();
-            let allowed = usize::from(polled_since.is_some()) + self.stalled_beside(call);
+            let allowed = usize::from(polled_since.is_some()) + self.stalled_beside(plan, call);
             if overtaken.len() > allowed {
                 let others: Vec<String> = overtaken.iter().map(|it| self.show(*it)).collect();
                 let text = format!("\n  {}\n  {}", self.show(*waiter), others.join("\n  "));
@@ -59,10 +59,12 @@ impl Ledger {
     }
 
     /// How many calls beside this one were not polled. Whichever waiter is polled first takes the turn of such a call.
-    fn stalled_beside(&self, call: &Call) -> usize {
+    fn stalled_beside(&self, plan: &Plan, call: &Call) -> usize {
         let others = self.calls.iter().filter(|it| is_beside(it, call));
+        // A pause is noted when it ends, and a process may end before.
+        let never_ends = |it: &Call| it.answered.is_none() && plan.ends_early(it.process);
         others
-            .filter(|it| self.pauses_of(it).next().is_some())
+            .filter(|it| never_ends(it) || self.pauses_of(it).next().is_some())
             .count()
     }
 }
