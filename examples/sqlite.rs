@@ -1,6 +1,7 @@
 //! SQLite by rusqlite as a database in which effects and records are committed together.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::sync::Arc;
 
 use lock_core::once::{Database, Dialect, Row, Value};
@@ -83,7 +84,8 @@ impl Database for Sqlite {
         Ok(())
     }
 
-    fn code(error: &rusqlite::Error) -> Option<Cow<'_, str>> {
+    fn code<'a>(error: &'a (dyn Error + 'static)) -> Option<Cow<'a, str>> {
+        let error: &rusqlite::Error = error.downcast_ref()?;
         let code = error.sqlite_error()?.extended_code;
         Some(code.to_string().into())
     }

@@ -95,7 +95,7 @@ impl<S: Store> Database for Faulty<S> {
         between_steps(S::rollback(tx)).await
     }
 
-    fn code(error: &S::Error) -> Option<Cow<'_, str>> {
+    fn code<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<Cow<'a, str>> {
         S::code(error)
     }
 }

@@ -113,9 +113,10 @@ macro_rules! once_sqlx {
                     tx.rollback().await
                 }
 
-                fn code(
-                    error: &Self::Error,
-                ) -> ::core::option::Option<::std::borrow::Cow<'_, str>> {
+                fn code<'a>(
+                    error: &'a (dyn ::std::error::Error + 'static),
+                ) -> ::core::option::Option<::std::borrow::Cow<'a, str>> {
+                    let error = error.downcast_ref::<::sqlx::Error>()?;
                     error.as_database_error()?.code()
                 }
             }
@@ -242,13 +243,14 @@ macro_rules! once_deadpool {
                     tx.end("ROLLBACK").await
                 }
 
-                fn code(error: &PoolError) -> Option<::std::borrow::Cow<'_, str>> {
-                    match error {
-                        PoolError::Backend(error) => {
-                            error.code().map(|code| ::std::borrow::Cow::Borrowed(code.code()))
-                        }
-                        _ => Option::None,
-                    }
+                fn code<'a>(
+                    error: &'a (dyn ::std::error::Error + 'static),
+                ) -> Option<::std::borrow::Cow<'a, str>> {
+                    let error = match error.downcast_ref() {
+                        Option::Some(PoolError::Backend(error)) => error,
+                        _ => error.downcast_ref::<::tokio_postgres::Error>()?,
+                    };
+                    error.code().map(|code| ::std::borrow::Cow::Borrowed(code.code()))
                 }
             }
         };

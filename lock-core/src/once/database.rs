@@ -79,11 +79,12 @@ pub trait Database: Clone + Send + Sync + 'static {
     /// The database gave no answer.
     fn rollback(tx: Self::Tx) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Returns the code by which the database names an error: the SQLSTATE of PostgreSQL, such as `42P01`, or the number of
-    /// SQLite, such as `8`. `None`: it has none, or the connection failed.
+    /// Returns the code by which the database names an error of its driver: the SQLSTATE of PostgreSQL, such as `42P01`, or
+    /// the number of SQLite, such as `8`. `None`: the error is no error of the driver, or has no code, as that of a connection.
     ///
-    /// The kit tells wrong settings from an outage by it, and writes it into the log. Default: `None`.
-    fn code(error: &Self::Error) -> Option<Cow<'_, str>> {
+    /// The kit tells wrong settings and conflicts from an outage by it, and writes it into the log. It asks with a
+    /// [`Self::Error`], and with each source of an error of the application. Default: `None`.
+    fn code<'a>(error: &'a (dyn StdError + 'static)) -> Option<Cow<'a, str>> {
         let _ = error;
         None
     }

@@ -100,7 +100,7 @@ impl<D: Database> Database for Counted<D> {
         D::rollback(tx.tx).await
     }
 
-    fn code(error: &D::Error) -> Option<Cow<'_, str>> {
+    fn code<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<Cow<'a, str>> {
         D::code(error)
     }
 }

@@ -176,8 +176,8 @@ impl<D: Database> Database for Staged<D> {
         D::rollback(tx.tx).await.map_err(Failed::Driver)
     }
 
-    fn code(error: &Self::Error) -> Option<Cow<'_, str>> {
-        match error {
+    fn code<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<Cow<'a, str>> {
+        match error.downcast_ref::<Self::Error>()? {
             Failed::Driver(error) => D::code(error),
             Failed::Cut => None,
         }
