@@ -19,12 +19,16 @@ mod mail;
 mod queue;
 #[path = "../sqlite.rs"]
 mod sqlite;
+#[path = "../wal.rs"]
+mod wal;
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
+use std::time::Duration;
 
 use lock_core::once::{self, Tx};
+use rusqlite::Connection;
 
 use crate::queue::Message;
 use crate::sqlite::Sqlite;
@@ -39,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Some("--kill") => true,
         Some(other) => return Err(format!("unknown argument {other:?}; try --kill").into()),
     };
-    let db = Sqlite::open(&file())?;
+    let db = Sqlite::new(connect(&file())?);
     once::create_table(&db).await?;
     mail::create_table(&db).await?;
     queue::create_table(&db).await?;
@@ -76,6 +80,14 @@ async fn handle(db: &Sqlite, message: &Message) -> Result<i64, Box<dyn Error>> {
     let mail = mail::write(&mut tx, message).await?;
     tx.commit().await?;
     Ok(mail)
+}
+
+fn connect(file: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(file)?;
+    // Other workers write, too.
+    connection.busy_timeout(Duration::from_secs(5))?;
+    wal::switch_to_wal(&connection)?;
+    Ok(connection)
 }
 
 fn file() -> PathBuf {

@@ -40,7 +40,12 @@ fn messages_that_are_delivered_twice_take_effect_once() {
     assert!(success, "{said}");
     let deliveries = said.matches("its mail is number").count();
     assert_eq!(deliveries, 7, "two of five are delivered twice: {said}");
-    assert_eq!(said.matches("message 2 to ben: its mail is number 2").count(), 2, "{said}");
+    assert_eq!(
+        said.matches("message 2 to ben: its mail is number 2")
+            .count(),
+        2,
+        "{said}"
+    );
     assert!(said.contains("5 messages, 5 mails"), "{said}");
     assert_eq!(mails_and_waiting(&db), (vec![1, 2, 3, 4, 5], 0));
 }

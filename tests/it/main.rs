@@ -10,6 +10,7 @@ mod cluster;
 mod compared;
 mod conformance;
 mod console;
+mod consumer;
 mod covered;
 mod credentials;
 mod dice;
