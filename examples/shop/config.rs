@@ -10,7 +10,8 @@ A small shop that takes one order for a double click, with a web page to try it.
 
 usage: cargo run --example shop [-- --pair]
 
-  --pair       two processes on one Redis and one database; the page sends one click to each
+  --pair       two processes on one Redis and one database; the page sends one click to each, and
+               has buttons that kill one
   --help       this text
 
 environment:
