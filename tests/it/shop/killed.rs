@@ -30,7 +30,8 @@ async fn charge_and_be_killed(port: u16, way: &str, user: &str) {
 }
 
 async fn send(port: u16, way: &str, headers: &[(&str, &str)]) -> std::io::Result<Response> {
-    let answer = http::post(port, &format!("/{way}/charges"), headers, EURO);
+    let path = format!("/{way}/charges");
+    let answer = http::post(port, &path, headers, EURO);
     let answer = timeout(wait::PATIENCE, answer).await;
     answer.unwrap_or_else(|_| panic!("no answer on {port}"))
 }
