@@ -146,12 +146,14 @@ fn cools(entry: &Entry) -> bool {
     matches!(&entry.data, Data::Text(value) if value.starts_with(b"cooling/"))
 }
 
-/// Returns whether the entry is no lock, or a majority of the servers has it.
+/// Returns whether the entry is neither a lock nor a queue, or a majority of the servers has it.
 fn is_of_majority(key: &[u8], entry: &Entry, state: &State) -> bool {
+    let is_queue = key.starts_with(b"lockkit:!q");
     let has = |host: &&Host| {
         let other = host.server.entry(key);
-        other.is_some_and(|other| other.data == entry.data)
+        other.is_some_and(|other| is_queue || other.data == entry.data)
     };
     let hosts = state.hosts.iter().filter(has).count();
-    !matches!(entry.data, Data::Text(_)) || hosts > state.hosts.len() / 2
+    let is_known = is_queue || matches!(entry.data, Data::Text(_));
+    !is_known || hosts > state.hosts.len() / 2
 }
