@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 /// The layers from top to bottom. `lib.rs` is above them.
 const LOCK_CORE: [&str; 12] = [
     "api",
+    "once",
     "engine",
     "queue",
     "keeper",

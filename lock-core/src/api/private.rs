@@ -16,6 +16,8 @@ pub use crate::api::body::Body;
 #[cfg(feature = "idempotent")]
 pub use crate::api::remembered::{Remembered, remembered};
 pub use crate::base::key::KeyBuilder;
+#[cfg(all(feature = "idempotent", feature = "once"))]
+pub use crate::once::remembered::{REMEMBERED_FOREVER, Transaction, remembered_in};
 #[cfg(feature = "idempotent")]
 pub use crate::remembered::{
     Fingerprint, FingerprintBuilder, FingerprintValue, Memory, RememberErrors, is_remembered,

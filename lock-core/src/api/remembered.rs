@@ -35,7 +35,8 @@ where
 {
     let (on_lost, release) = (request.on_lost, request.release);
     let checked = request.spec().and_then(|spec| {
-        let checked = memory.check(spec.engine.max_ttl);
+        let checked = memory.check();
+        let checked = checked.and_then(|()| memory.check_lifetime(spec.engine.max_ttl));
         checked.map_err(|error| error.with_key(&spec.key))?;
         Ok(spec)
     });

@@ -49,6 +49,24 @@ impl OperationId {
         })))
     }
 
+    /// Makes the number of the operation of an `#[idempotent]` function with `tx` and this key.
+    ///
+    /// [`once::forget`](crate::once::forget) takes it. No request and no lock has this number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lock_core::OperationId;
+    ///
+    /// assert_ne!(OperationId::of_function("mail:7"), OperationId::new("", ["mail:7"]));
+    /// ```
+    #[cfg(all(feature = "idempotent", feature = "once"))]
+    #[must_use]
+    pub fn of_function(key: &str) -> Self {
+        // No key of a lock begins with `!`.
+        Self::new("", ["!fn", key])
+    }
+
     /// Returns the 16 bytes of the number, the most significant one first.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
@@ -65,5 +83,21 @@ impl fmt::Display for OperationId {
 impl From<OperationId> for u128 {
     fn from(id: OperationId) -> Self {
         id.0
+    }
+}
+
+#[cfg(all(test, feature = "idempotent", feature = "once"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_and_a_request_with_one_key_are_two_operations() {
+        let function = OperationId::of_function("mail:7");
+        assert_eq!(function, OperationId::of_function("mail:7"));
+        assert_ne!(function, OperationId::of_function("mail:8"));
+        for namespace in ["", "fn", "!fn", "shop"] {
+            assert_ne!(function, OperationId::new(namespace, ["mail:7"]));
+            assert_ne!(function, OperationId::new(namespace, ["fn", "mail:7"]));
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::base::operation::OperationId;
 
 /// The shortest and the longest life of a record.
 const SHORTEST: Duration = Duration::from_secs(60);
-const LONGEST: Duration = Duration::from_secs(3_650 * 24 * 3_600);
+pub(super) const LONGEST: Duration = Duration::from_secs(3_650 * 24 * 3_600);
 
 /// One run of an operation, which claims it.
 ///

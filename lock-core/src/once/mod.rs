@@ -51,6 +51,8 @@ mod admin;
 mod claim;
 mod database;
 mod failure;
+#[cfg(feature = "idempotent")]
+pub(crate) mod remembered;
 mod statements;
 mod tx;
 

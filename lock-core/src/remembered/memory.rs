@@ -71,13 +71,21 @@ impl<R> Memory<R> {
         self
     }
 
-    /// Checks the call before its body runs.
+    /// Checks a call before its body runs.
     ///
     /// # Errors
     ///
-    /// `Invalid` if a value of the fingerprint could not be written, or if no store keeps a record for the lifetime.
-    pub(crate) fn check(&self, max_ttl: Duration) -> Result<(), Error> {
-        self.fingerprint.0.clone()?;
+    /// `Invalid` if a value of the fingerprint could not be written.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.fingerprint.0.clone().map(drop)
+    }
+
+    /// Checks that a store keeps a record for the lifetime.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it is zero or longer than `max_ttl`.
+    pub(crate) fn check_lifetime(&self, max_ttl: Duration) -> Result<(), Error> {
         Record::checked(Vec::new(), self.lifetime, max_ttl).map(drop)
     }
 
@@ -117,21 +125,28 @@ impl<R> Memory<R> {
     ///
     /// * `Reused`: the call had another fingerprint.
     /// * `Unreadable`: the record is no result of this function's type.
-    /// * The refusal itself, if there is no record, or one without a value.
+    /// * `Busy`: the work is done, and the record has no value.
+    /// * The refusal itself, if there is no record.
     pub(crate) fn recall(&self, refusal: Error) -> Result<R, Error> {
-        match refusal.record() {
-            None => return Err(refusal),
-            Some([]) => return Err(refusal.done()),
-            Some(_) => {}
-        }
-        let result = self.read(refusal.record().unwrap_or_default());
+        let Some(record) = refusal.record() else {
+            return Err(refusal);
+        };
+        let result = self.read(record, refusal.retry_after());
         result.map_err(|error| match refusal.key() {
             Some(key) => error.with_key(&Arc::from(key)),
             None => error,
         })
     }
 
-    fn read(&self, record: &[u8]) -> Result<R, Error> {
+    /// Reads the result in a record, which has `remaining` to live.
+    ///
+    /// # Errors
+    ///
+    /// As [`recall`](Self::recall).
+    pub(crate) fn read(&self, record: &[u8], remaining: Option<Duration>) -> Result<R, Error> {
+        if record.is_empty() {
+            return Err(Error::done(remaining));
+        }
         let stored = Stored::decode(record).map_err(unreadable)?;
         if !is_same_call(stored.fingerprint, self.digest()) {
             return Err(Error::new(
@@ -175,8 +190,7 @@ fn unreadable(why: Unreadable) -> Error {
             "the record of this key is no result of an `#[idempotent]` function; give the function keys of its own"
         }
         Unreadable::Damaged => {
-            "the work is done, and the bytes of its result are damaged; check its effect, and then forget the record \
-             by `LockManager::forget`"
+            "the work is done, and the bytes of its result are damaged; check its effect, and then forget the record"
         }
     };
     Error::new(ErrorKind::Unreadable, message)

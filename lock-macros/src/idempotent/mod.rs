@@ -20,7 +20,7 @@
 //!         let body = async move |tx: &mut Tx<Db>| { …; { the body } };
 //!         (key, wait, memory, body)
 //!     });
-//!     match remembered_in(&mut *tx, key, wait, memory, body).await { … }
+//!     match remembered_in(&mut *tx, <Tx<Db>>::transaction, key, wait, memory, body).await { … }
 //! ```
 //!
 //! Everything else is that of `#[distributed_lock]`, in `expand`.

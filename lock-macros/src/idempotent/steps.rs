@@ -1,6 +1,6 @@
 //! Writes the memory of a call, and what runs its body.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Error, LitStr, Result, Signature, Type, spanned::Spanned as _};
 
@@ -75,15 +75,21 @@ impl Attribute for IdempotentArgs {
         let waits = wait_tokens(&self.lock);
         let named = self.key();
         let (name, ty) = check::transaction(tx, &function.sig).expect("`check` has found it");
-        let span = tx.span().resolved_at(proc_macro2::Span::mixed_site());
+        let span = tx.span().resolved_at(Span::mixed_site());
         let lent = quote_spanned!(span=> &mut *#tx);
+        // The error for a type that is no transaction points at the type.
+        let place = ty.span();
+        let transaction =
+            quote_spanned!(place=> <#ty as #krate::__private::Transaction>::transaction);
         Steps {
             statements: quote! {
                 let #key = #named;
                 let #wait = #krate::__private::IntoWait::into_wait(#waits);
                 let #memory = #remembers;
             },
-            future: quote!(#krate::__private::remembered_in(#lent, #key, #wait, #memory, #body)),
+            future: quote! {
+                #krate::__private::remembered_in(#lent, #transaction, #key, #wait, #memory, #body)
+            },
             values: vec![key, wait, memory],
             body: BodyOf::Transaction {
                 name: Box::new(name.clone()),

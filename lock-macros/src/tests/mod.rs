@@ -2,6 +2,7 @@
 
 mod answers;
 mod errors;
+mod idempotent;
 mod parameters;
 
 use proc_macro2::TokenStream;
