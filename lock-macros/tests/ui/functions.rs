@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use lock_core::once::{Database, Dialect, Row, Tx, Value};
 use lock_core::{Error, ErrorKind, LockManager, distributed_lock, idempotent};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -434,7 +435,75 @@ fn a_remembered_future(n: u64) -> Pin<Box<dyn Future<Output = Result<u64, Error>
     })
 }
 
+#[idempotent(key = "mail:<message>:<names.len()>", remember = forever, fingerprint = "<text>", wait = "2s", tx = tx)]
+async fn in_a_transaction<D: Database>(
+    tx: &mut Tx<D>,
+    message: u64,
+    text: &str,
+    mut names: Vec<String>,
+) -> Result<usize, Error> {
+    step().await;
+    names.push(format!("{tx:?} {message} {text}"));
+    Ok(names.len())
+}
+
+async fn of_any_database<D: Database>(tx: &mut Tx<D>) -> Result<usize, Error> {
+    in_a_transaction(tx, 1, "text", Vec::new()).await
+}
+
+#[derive(Clone)]
+struct NoDatabase;
+
+impl Database for NoDatabase {
+    type Tx = ();
+    type Connection = ();
+    type Error = std::io::Error;
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    async fn begin(&self, _: &'static str) -> Result<(), Self::Error> {
+        step().await;
+        Ok(())
+    }
+
+    async fn read(&self, _: &'static str, _: &[Value<'_>]) -> Result<Option<Row>, Self::Error> {
+        step().await;
+        Ok(None)
+    }
+
+    async fn query(
+        (): &mut (),
+        _: &'static str,
+        _: &[Value<'_>],
+    ) -> Result<Option<Row>, Self::Error> {
+        step().await;
+        Ok(None)
+    }
+
+    fn connection(tx: &mut ()) -> &mut () {
+        tx
+    }
+
+    fn connection_ref(tx: &()) -> &() {
+        tx
+    }
+
+    async fn commit((): ()) -> Result<(), Self::Error> {
+        step().await;
+        Ok(())
+    }
+
+    async fn rollback((): ()) -> Result<(), Self::Error> {
+        step().await;
+        Ok(())
+    }
+}
+
 fn main() {
+    let _ = of_any_database::<NoDatabase>;
+    let _ = NoDatabase;
     let _ = LockManager::in_memory;
     let _ = Shop::charge;
     drop((remembered_patterns, a_remembered_future(1)));

@@ -28,7 +28,7 @@ impl Project {
         let manifest = format!(
             "[package]\nname = {name:?}\nedition = \"2024\"\nautobins = false\n\n[workspace]\n\n\
              [dependencies]\n\
-             lock-core = {{ path = {:?}, default-features = false, features = [\"axum\", \"idempotent\"] }}\n\
+             lock-core = {{ path = {:?}, default-features = false, features = [\"axum\", \"idempotent\", \"once\"] }}\n\
              async-trait = \"*\"\n\
              axum = {{ version = \"*\", default-features = false }}\n\
              serde = {{ version = \"*\", features = [\"derive\"] }}\n\

@@ -1,0 +1,14 @@
+//! A life of less than a minute in a database.
+//! Write at least `"1m"`.
+#![allow(dead_code)]
+use lock_core::Error;
+use lock_core::idempotent;
+use lock_core::once::{Database, Tx};
+
+// instead: #[idempotent(key = "mail:<message>", remember = "1m", tx = tx)]
+#[idempotent(key = "mail:<message>", remember = "10s", tx = tx)]
+async fn on_message<D: Database>(tx: &mut Tx<D>, message: u64) -> Result<u64, Error> {
+    Ok(message + u64::from(format!("{tx:?}").is_empty()))
+}
+
+fn main() {}
