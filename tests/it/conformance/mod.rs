@@ -29,6 +29,7 @@ mod readers;
 mod records;
 mod reentry;
 mod reentry_ends;
+mod remembered;
 mod replay;
 mod running;
 mod schedules;
@@ -103,6 +104,11 @@ on_every_store! {
         waiting_duplicates_of_two_processes_get_the_answer_of_one_run,
         duplicates_that_wait_are_refused_in_all_processes_when_a_cooldown_begins,
         a_failure_is_not_repeated_and_a_secret_answer_is_done,
+    }
+    remembered {
+        a_result_is_returned_in_every_process_until_it_is_forgotten,
+        calls_that_wait_in_two_processes_get_the_result_of_one_run,
+        a_run_that_fails_lets_the_next_process_run,
     }
     fencing {
         tokens_rise_over_releases,

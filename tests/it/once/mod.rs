@@ -4,6 +4,7 @@
 //! dependencies of this workspace.
 
 mod kills;
+mod functions;
 mod misconfigured;
 pub(crate) mod postgres;
 mod postgres_alone;

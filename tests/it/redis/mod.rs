@@ -28,6 +28,7 @@ mod processes;
 mod pushes;
 mod record_processes;
 mod records;
+mod remembered;
 mod restarts;
 mod runtimes;
 mod schedules;
