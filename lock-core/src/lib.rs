@@ -175,7 +175,6 @@ pub use base::machine::simulated as machine;
 
 pub use api::builder::ManagerBuilder;
 pub use api::every::{Every, Tick};
-pub use api::from_error::FromLockError;
 pub use api::guard::LockGuard;
 pub use api::handle::LockHandle;
 pub use api::held_lock::{Drained, HeldLock};
@@ -192,6 +191,7 @@ pub use base::credentials::Credentials;
 pub use base::cron::Cron;
 pub use base::error::{Error, ErrorKind};
 pub use base::fence::FencingToken;
+pub use base::from_error::FromLockError;
 pub use base::key::{KeyValue, LockKey};
 #[cfg(feature = "operation-id")]
 pub use base::operation::OperationId;

@@ -44,6 +44,7 @@ fn every_test_that_must_notice_a_fault_exists() {
     let lists = [
         include_str!("conformance/mod.rs"),
         include_str!("conformance/one_server_a_key.rs"),
+        include_str!("once/functions.rs"),
         include_str!("once/suite/mod.rs"),
     ];
     let lines = lists.iter().flat_map(|list| list.lines());
@@ -61,7 +62,8 @@ fn every_test_that_must_notice_a_fault_exists() {
         let inline = |name: &str| name.replace("::tests::", "::");
         let beside = |name: &str| name.replace("::tests::", "_tests::");
         for name in fault.must_fail {
-            let in_a_list = name.starts_with("conformance::") || name.starts_with("once::on_");
+            let of_lists = ["conformance::", "once::functions::", "once::on_"];
+            let in_a_list = of_lists.iter().any(|list| name.starts_with(list));
             let of_a_store =
                 in_a_list && case(&name).is_some_and(|case| conformance.contains(&case));
             let of_main = tests.contains(&format!("main::{name}"));

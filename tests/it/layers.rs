@@ -19,7 +19,6 @@ const LOCK_CORE: [&str; 12] = [
     "timer",
     "lease",
     "remembered",
-    "once",
     "base",
     "audit",
 ];

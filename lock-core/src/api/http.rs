@@ -6,8 +6,8 @@ use axum_core::body::Body;
 use axum_core::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 
-use crate::api::from_error::FromLockError;
 use crate::base::error::{Error, ErrorKind};
+use crate::base::from_error::FromLockError;
 
 /// Responds as [`Error::problem`] does, with the kit's own type URIs.
 impl IntoResponse for Error {

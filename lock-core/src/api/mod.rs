@@ -9,7 +9,6 @@ pub(crate) mod downgrade;
 pub(crate) mod every;
 #[cfg(all(test, feature = "test-util"))]
 mod every_tests;
-pub(crate) mod from_error;
 pub(crate) mod guard;
 pub(crate) mod handle;
 pub(crate) mod held_lock;

@@ -317,6 +317,13 @@ impl Error {
         error
     }
 
+    #[cfg(all(feature = "idempotent", feature = "once"))]
+    pub(crate) fn rolled_back() -> Self {
+        Self::unavailable(
+            "the database has rolled the transaction back; do the same operation again",
+        )
+    }
+
     /// An open transaction has claimed the work.
     #[cfg(all(feature = "idempotent", feature = "once"))]
     pub(crate) fn claimed() -> Self {

@@ -11,6 +11,7 @@ pub(crate) mod credentials;
 pub(crate) mod cron;
 pub(crate) mod error;
 pub(crate) mod fence;
+pub(crate) mod from_error;
 pub(crate) mod holder_token;
 pub(crate) mod identity;
 pub(crate) mod join;

@@ -22,7 +22,9 @@
 //! # How to use it
 //!
 //! * In a tower service: `lock_tower::Replay::in_database`.
-//! * Everything else here is what that is made of. It serves other middleware and consumers of queues.
+//! * A function, or the consumer of a queue: `#[idempotent(key = …, remember = …, tx = tx)]`, in the transaction of the caller.
+//! * A closure, in a transaction of its own: `run` and `retry` (feature `idempotent`, as the attribute).
+//! * [`Tx`] and [`Claim`] are what these are made of. They serve other middleware.
 //!
 //! The kit depends on no driver. [`once_sqlx!`](crate::once_sqlx) and [`once_deadpool!`](crate::once_deadpool) make a
 //! [`Database`] of your version of sqlx or deadpool-postgres, and the trait is short enough to implement for another one.
@@ -53,11 +55,15 @@ mod database;
 mod failure;
 #[cfg(feature = "idempotent")]
 pub(crate) mod remembered;
+#[cfg(feature = "idempotent")]
+mod run;
 mod statements;
 mod tx;
 
 pub use admin::{check, create_table, forget, sweep};
 pub use claim::{Claim, Claimed, Found, Settled, peek};
 pub use database::{Database, Dialect, Row, Value};
+#[cfg(feature = "idempotent")]
+pub use run::{Memory, retry, run};
 pub use statements::{SCHEMA_POSTGRES, SCHEMA_SQLITE};
 pub use tx::Tx;

@@ -29,8 +29,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
     label = "`tx` names a parameter of type `&mut Tx<Db>`"
 )]
 pub trait Transaction {
+    /// The database of the transaction.
     type Database: Database;
 
+    /// Returns the transaction.
     fn transaction(&mut self) -> &mut Tx<Self::Database>;
 }
 
@@ -94,7 +96,7 @@ where
     Ok(result)
 }
 
-fn new_claim<R>(key: &str, memory: &Memory<R>) -> Result<Claim, Error> {
+pub(super) fn new_claim<R>(key: &str, memory: &Memory<R>) -> Result<Claim, Error> {
     memory.check()?;
     Claim::new(OperationId::of_function(key), memory.lifetime)
 }

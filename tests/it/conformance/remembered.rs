@@ -63,7 +63,7 @@ impl Shop {
         }
     }
 
-    async fn is_gone(self, store: &Fixture, key: &str) {
+    async fn has_gone(self, store: &Fixture, key: &str) {
         assert_eq!(
             self.locks.forget(key).await.expect("no fault"),
             Forgotten::Yes
@@ -85,7 +85,7 @@ pub(super) async fn a_result_is_returned_in_every_process_until_it_is_forgotten(
     let forgotten = other.locks.forget("charge:42").await;
     assert_eq!(forgotten.expect("no fault"), Forgotten::Yes);
     assert_eq!(other.charge(42, 9_900).await.expect("free").run, 2);
-    shop.is_gone(store, "charge:42").await;
+    shop.has_gone(store, "charge:42").await;
 }
 
 pub(super) async fn calls_that_wait_in_two_processes_get_the_result_of_one_run(store: &Fixture) {
@@ -104,7 +104,7 @@ pub(super) async fn calls_that_wait_in_two_processes_get_the_result_of_one_run(s
         assert_eq!(result.expect("no panic").expect("kept").run, 1);
     }
     assert_eq!(shop.effects.load(Ordering::SeqCst), 1);
-    shop.is_gone(store, "charge:42").await;
+    shop.has_gone(store, "charge:42").await;
 }
 
 pub(super) async fn a_run_that_fails_lets_the_next_process_run(store: &Fixture) {
@@ -114,5 +114,5 @@ pub(super) async fn a_run_that_fails_lets_the_next_process_run(store: &Fixture) 
     assert!(one.is_err() ^ two.is_err(), "one run fails");
     assert_eq!(one.or(two).expect("the second run"), 8);
     assert_eq!(shop.fails_once(7).await.expect("kept"), 8);
-    shop.is_gone(store, "fails:7").await;
+    shop.has_gone(store, "fails:7").await;
 }

@@ -3,8 +3,9 @@
 //! `suite` is one list of cases for every database. The package `tests/drivers` runs it on the drivers that cannot be
 //! dependencies of this workspace.
 
-mod kills;
+mod closures;
 mod functions;
+mod kills;
 mod misconfigured;
 pub(crate) mod postgres;
 mod postgres_alone;
