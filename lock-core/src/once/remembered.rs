@@ -24,6 +24,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A [`Tx`], with a compile error of its own for other types.
+#[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a transaction of `lock_core::once`",
     label = "`tx` names a parameter of type `&mut Tx<Db>`"

@@ -81,6 +81,7 @@ pub trait RememberErrors: sealed::Sealed + Sized {
     fn read_error(json: &[u8]) -> Json<Self>;
 
     /// Remembers the errors that `are_remembered` accepts.
+    #[must_use]
     fn remember_errors(memory: Memory<Self>, are_remembered: fn(&Self) -> bool) -> Memory<Self> {
         memory.with_errors(are_remembered)
     }
@@ -98,8 +99,8 @@ impl<T, E: Serialize + DeserializeOwned> RememberErrors for Result<T, E> {
     }
 }
 
-#[doc(hidden)]
 /// Returns whether a result is kept: a value always, and an error if `errors` says so.
+#[doc(hidden)]
 pub fn is_remembered<T, E>(result: &Result<T, E>, errors: impl FnOnce(&E) -> bool) -> bool {
     match result {
         Ok(_) => true,
