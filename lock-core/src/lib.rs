@@ -122,7 +122,8 @@
     all(
         doc,
         feature = "cron",
-        feature = "macros",
+        feature = "idempotent",
+        feature = "once",
         feature = "redis",
         feature = "test-util"
     ),
@@ -212,11 +213,12 @@ pub mod _attribute_errors {}
 #[cfg(all(doc, feature = "idempotent"))]
 #[doc = include_str!("docs/idempotent_errors.md")]
 pub mod _idempotent_errors {}
-// Its examples use all four features.
+// Its examples and links use all these features.
 #[cfg(all(
     doc,
     feature = "cron",
-    feature = "macros",
+    feature = "idempotent",
+    feature = "once",
     feature = "redis",
     feature = "test-util"
 ))]

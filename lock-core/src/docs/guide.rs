@@ -24,6 +24,10 @@ pub mod database {
     #![doc = include_str!("guide/database.md")]
 }
 
+pub mod once {
+    #![doc = include_str!("guide/once.md")]
+}
+
 pub mod fencing {
     #![doc = include_str!("guide/fencing.md")]
 }

@@ -55,7 +55,7 @@ impl<D: Database> Transaction for Tx<D> {
 ///
 /// * `Busy`: another transaction has claimed the key and is open at the end of the wait; or the work is done, and its result is
 ///   not kept.
-/// * `Reused`, `Unreadable`: as [`Memory::read`].
+/// * `Reused`, `Unreadable`: as `Memory::read`.
 /// * `Invalid`: the key or the life is out of bounds, the call is inside its own run, or a statement of the body has ended the
 ///   transaction.
 /// * `Unavailable`, `Misconfigured`: the database did not answer, or refuses.
