@@ -34,6 +34,7 @@ found! {
     an_insert_behind_an_unseen_rollback: InsertAtEnd [] [RollsBackUnseen] AnswerWithoutEffect;
 
     a_claim_whose_rows_are_ignored: Claim [ClaimIgnoresRows] [LockLoss HandlerCommits] TwoEffects;
+    rows_that_are_ignored: Claim [ClaimIgnoresRows CompleteIgnoresRows] [LockLoss] TwoEffects;
     a_claim_that_is_not_completed: Claim [CompleteIgnoresRows] [RollsBackUnseen] AnswerWithoutEffect;
     a_takeover_of_a_live_record: Claim [TakesOverLiveRecord] [LockLoss] TwoEffects;
     a_sweep_by_names: Claim [Sweeps SweepsByName] [Expiry] TwoEffects;

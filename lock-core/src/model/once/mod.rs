@@ -1,13 +1,12 @@
 //! A model of effects that happen once: the effect of a request and its answer in one commit of a database.
 //!
-//! A world is a lock, a database, and runs of a handler in two processes. Clients repeat their request for ever, also to
-//! both processes at once. A run takes the lock, looks for a record, claims the key in the handler's transaction, does
-//! the handler's work, completes the claim with the answer, commits, and answers. The database executes a COMMIT at some
-//! time, also that of a dead process, and notices the end of a connection at some time. A claim on a new connection
-//! decides what became of a COMMIT without an answer.
+//! A world is a lock, a database, and runs of a handler in two processes. Clients repeat their requests for ever, also
+//! to both processes at once; only faults are limited. A run takes the lock, looks for a record, claims the key in the
+//! handler's transaction, does the handler's work, completes the claim with the answer, commits, and answers. The
+//! database executes a COMMIT at any time, also that of a dead process, and notices the end of a connection at any time.
+//! A claim on a new connection decides what became of a COMMIT without an answer.
 //!
-//! Only faults are limited. The numbers of runs are used again, so the clients never stop. The life of a record lasts
-//! from its claim until it expires or an operator deletes it. In every state:
+//! The life of a record lasts from its claim until it expires or an operator deletes it. In every state:
 //!
 //! * One life has at most one committed effect.
 //! * An answer is given after its effect is committed, and all answers of a life are equal.

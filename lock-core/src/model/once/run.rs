@@ -59,9 +59,7 @@ impl World {
                     _ => {}
                 }
                 self.finishes(id);
-                if !limits.has(Change::AnswerBeforeCommit) {
-                    return self.answers_own(id);
-                }
+                return self.answers_own(id);
             }
             Place::Unknown => return self.resolves(id, key, limits),
             Place::Committing | Place::Ended => {}
@@ -164,13 +162,13 @@ impl World {
             run.works();
         } else if limits.has(Change::UnknownIsSuccess) {
             self.finishes(id);
-            self.answers_own(id)?;
+            return self.answers_own(id);
         } else if is_busy || self.run(id).request(limits).len() > 1 {
             // The client sends the request again, and its next claim decides.
             self.finishes(id);
         } else {
             self.run(id).told_failed = self.record(key).is_none();
-            self.finishes_with_record(id, key)?;
+            return self.finishes_with_record(id, key);
         }
         Ok(())
     }

@@ -77,8 +77,7 @@ impl World {
         match step {
             Step::Sends(request) => {
                 let id = after.unused().expect("a number is left");
-                after.run(id).request = request;
-                after.run(id).place = Place::Lock;
+                (after.run(id).request, after.run(id).place) = (request, Place::Lock);
             }
             Step::GoesOn(id, _) => after.goes_on(id, limits)?,
             Step::Commits(id) => after.commits(id)?,
@@ -116,10 +115,7 @@ impl World {
                 self.commits(at)?;
                 self.run(at).transaction = Transaction::Autocommit;
             }
-            Fault::RollsBackUnseen => {
-                run.transaction = Transaction::Autocommit;
-                run.rows = 0;
-            }
+            Fault::RollsBackUnseen => (run.transaction, run.rows) = (Transaction::Autocommit, 0),
             Fault::Expiry => self.entries[key]
                 .record
                 .iter_mut()

@@ -115,9 +115,8 @@ impl Run {
 impl World {
     pub(super) fn start(limits: &Limits) -> Self {
         let mut world = Self::default();
-        for fault in limits.faults {
-            world.faults[*fault as usize] += 1;
-        }
+        let faults = limits.faults.iter();
+        faults.for_each(|fault| world.faults[*fault as usize] += 1);
         world
     }
 
@@ -169,7 +168,7 @@ impl World {
                 return Err(Wrong::TwoEffects);
             }
         }
-        self.run(id).transaction = Transaction::Committed;
+        (self.run(id).transaction, self.run(id).rows) = (Transaction::Committed, 0);
         match run.told_failed {
             true => Err(Wrong::EffectOfAFailure),
             false => Ok(()),
@@ -192,11 +191,9 @@ impl World {
     /// A run that has committed may still give its answer, which is of the old life.
     pub(super) fn ends_life(&mut self, key: Key) {
         self.entries[key] = Entry::default();
-        for run in &mut self.runs {
-            if run.transaction == Transaction::Committed {
-                run.effects &= !(1 << key);
-            }
-        }
+        let committed = |run: &&mut Run| run.transaction == Transaction::Committed;
+        let runs = self.runs.iter_mut().filter(committed);
+        runs.for_each(|run| run.effects &= !(1 << key));
     }
 
     /// Keeps the entries for a failover that drops the commit which follows.
@@ -241,12 +238,10 @@ impl World {
 
     /// Forgets what decides no later step.
     pub(super) fn settles(&mut self) {
-        for run in &mut self.runs {
-            if run.place == Place::Ended {
-                (run.request, run.turn) = (0, 0);
-                if !run.is_open() {
-                    *run = Run::default();
-                }
+        for run in self.runs.iter_mut().filter(|run| run.place == Place::Ended) {
+            (run.request, run.turn) = (0, 0);
+            if !run.is_open() {
+                *run = Run::default();
             }
         }
     }

@@ -47,6 +47,11 @@ worlds! {
         [Kill LockLoss Break HandlerFails Expiry] + [Kill LockLoss] [&[0]] None;
     a_database_that_rolls_back_unseen: Claim [] [Kill LockLoss Break RollsBackUnseen Expiry]
         + [Kill HandlerFails RollsBackUnseen] [&[0]] None;
+    // Each of two checks is enough where the transaction ends by its own COMMIT.
+    a_claim_that_ignores_its_rows: Claim [ClaimIgnoresRows] [LockLoss Break]
+        + [Kill HandlerFails] [&[0]] None;
+    an_answer_that_ignores_its_rows: Claim [CompleteIgnoresRows] [Kill LockLoss Break]
+        + [HandlerFails Expiry] [&[0]] None;
     an_insert_at_the_end: InsertAtEnd [] [Kill LockLoss Break] + [HandlerFails Expiry] [&[0]] None;
 
     // The search looks for silence last, so the effect is done once. A kill in front of the record loses the answer.
