@@ -45,6 +45,7 @@ fn every_test_that_must_notice_a_fault_exists() {
         include_str!("conformance/mod.rs"),
         include_str!("conformance/one_server_a_key.rs"),
         include_str!("once/functions.rs"),
+        include_str!("once/layer/mod.rs"),
         include_str!("once/suite/mod.rs"),
     ];
     let lines = lists.iter().flat_map(|list| list.lines());
@@ -62,7 +63,12 @@ fn every_test_that_must_notice_a_fault_exists() {
         let inline = |name: &str| name.replace("::tests::", "::");
         let beside = |name: &str| name.replace("::tests::", "_tests::");
         for name in fault.must_fail {
-            let of_lists = ["conformance::", "once::functions::", "once::on_"];
+            let of_lists = [
+                "conformance::",
+                "once::functions::",
+                "once::layer::on_",
+                "once::on_",
+            ];
             let in_a_list = of_lists.iter().any(|list| name.starts_with(list));
             let of_a_store =
                 in_a_list && case(&name).is_some_and(|case| conformance.contains(&case));

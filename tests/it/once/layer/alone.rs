@@ -37,6 +37,29 @@ async fn a_handler_that_swallows_a_failed_statement_answers_503() {
     stage.has(1, 1).await;
 }
 
+/// The database checks it at COMMIT, whose error counts as unknown like every other.
+#[tokio::test]
+async fn a_deferred_constraint_that_fails_is_found_rolled_back() {
+    needs!(postgres);
+    let log = ThisThread::listen();
+    let stage = Stage::<postgres::Fresh>::start().await;
+    let sql = "CREATE TABLE late (name text UNIQUE DEFERRABLE INITIALLY DEFERRED)";
+    stage.fixture.sql(sql).await;
+    let twice = |once: Once<Db<postgres::Fresh>>| async move {
+        let mut tx = once.begin().await?;
+        effect::<postgres::Fresh, _>(&mut tx).await;
+        let done = postgres::Fresh::execute(&mut tx, "INSERT INTO late VALUES ('a'), ('a')").await;
+        done.expect("it is checked later");
+        Ok::<_, Refused>((StatusCode::CREATED, "paid"))
+    };
+    let refused = send(&app(stage.layer(), twice), request("")).await;
+    refused
+        .is_refused(503, "lock_unavailable")
+        .retries(Some("1"));
+    assert_eq!(log.lines("23505").len(), 1);
+    stage.has(0, 0).await;
+}
+
 #[tokio::test]
 async fn a_handler_whose_transaction_sqlite_has_rolled_back_answers_500() {
     let log = ThisThread::listen();

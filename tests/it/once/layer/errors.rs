@@ -5,7 +5,7 @@ use http::{Request, Response, StatusCode};
 use lock_tower::{LockContext, Once, Refused, Remember, Replay, RequestBody};
 use tower::{Layer, ServiceExt, service_fn};
 
-use super::stage::{Db, Stage, User, app, effect, pay, request, send};
+use super::stage::{Db, Gate, Stage, User, app, effect, pay, request, send};
 use crate::once::suite::Fixture;
 
 const DECLINED: StatusCode = StatusCode::PAYMENT_REQUIRED;
@@ -22,6 +22,29 @@ pub(super) async fn an_error_rolls_back<F: Fixture + 'static>() {
         assert_eq!(reply.is(status).text, "no");
         stage.has(0, 0).await;
     }
+    send(&app(stage.layer(), pay::<F>), request(""))
+        .await
+        .is(201);
+}
+
+/// A timeout inside of the layer drops the handler, and answers.
+pub(super) async fn a_timeout_inside_rolls_back<F: Fixture + 'static>() {
+    let stage = Stage::<F>::start().await;
+    let gate = Gate::new();
+    let slow = move |once: Once<Db<F>>| async move {
+        let handler = async {
+            let mut tx = once.begin().await?;
+            effect::<F, _>(&mut tx).await;
+            gate.pass().await;
+            Ok::<_, Refused>(StatusCode::CREATED)
+        };
+        tokio::select! {
+            answer = handler => answer,
+            () = gate.arrived() => Ok(StatusCode::GATEWAY_TIMEOUT),
+        }
+    };
+    send(&app(stage.layer(), slow), request("")).await.is(504);
+    stage.has(0, 0).await;
     send(&app(stage.layer(), pay::<F>), request(""))
         .await
         .is(201);

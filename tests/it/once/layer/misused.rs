@@ -25,13 +25,15 @@ pub(super) async fn a_transaction_that_left_the_handler_is_500<F: Fixture + 'sta
     let lending = move |once: Once<Db<F>>| async move {
         let mut tx = once.begin().await?;
         effect::<F, _>(&mut tx).await;
-        *shelf.lock().expect("a shelf") = Some(tx);
+        *shelf.lock().expect("a shelf") = Some((tx, once));
         Ok::<_, Refused>((StatusCode::CREATED, "paid"))
     };
     let lent = send(&app(stage.layer(), lending), request("")).await;
     lent.is_refused(500, "lock_transaction_lent").retries(None);
     assert_eq!(log.lines("while its transaction was still in use").len(), 1);
-    drop(kept.lock().expect("a shelf").take());
+    // The handle alone must not keep the transaction open.
+    let (tx, handle) = kept.lock().expect("a shelf").take().expect("a guard");
+    drop(tx);
     stage.has(0, 0).await;
 
     let paying = app(stage.layer(), pay::<F>);
@@ -40,6 +42,7 @@ pub(super) async fn a_transaction_that_left_the_handler_is_500<F: Fixture + 'sta
     })
     .await;
     stage.has(1, 1).await;
+    drop(handle);
 }
 
 pub(super) async fn a_handler_may_answer_an_error_while_its_transaction_is_lent<

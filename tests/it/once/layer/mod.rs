@@ -8,6 +8,8 @@ mod commits;
 mod disconnects;
 mod errors;
 mod log;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod misused;
 mod races;
 mod records;
@@ -61,6 +63,7 @@ mod on_sqlite {
         }
         errors {
             an_error_rolls_back,
+            a_timeout_inside_rolls_back,
             a_remembered_error_is_recorded_alone,
             keep_commits_an_error,
             a_service_that_fails_rolls_back,
@@ -101,6 +104,7 @@ mod on_sqlite {
             a_database_that_is_away_leaves_the_outcome_unknown,
             an_unknown_commit_without_a_record_or_a_key_stays_unknown,
             an_error_that_is_recorded_alone_is_resolved_too,
+            a_database_that_is_away_before_the_commit_is_503,
         }
         unlocked {
             a_lost_lock_commits_all_the_same,

@@ -67,7 +67,9 @@ impl<F: Fixture + 'static> Stage<F> {
 
     /// Asserts how many effects and records there are.
     pub(super) async fn has(&self, effects: u64, records: u64) {
-        let has = (self.fixture.effects().await, self.fixture.records().await);
+        let has = async { (self.fixture.effects().await, self.fixture.records().await) };
+        let has = timeout(wait::PATIENCE, has).await;
+        let has = has.expect("no transaction holds the connection");
         assert_eq!(has, (effects, records), "effects and records");
     }
 }

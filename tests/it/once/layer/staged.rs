@@ -89,9 +89,12 @@ impl<D: Database> Staged<D> {
 
     /// Lets so many more transactions begin, and then is away.
     pub(crate) fn ends_after(&self, more: usize) {
-        self.control
-            .ends
-            .store(self.begun() + more, Ordering::SeqCst);
+        let last = self.begun() + more;
+        self.control.ends.store(last, Ordering::SeqCst);
+    }
+
+    fn is_away(&self) -> bool {
+        self.begun() >= self.control.ends.load(Ordering::SeqCst)
     }
 }
 
@@ -109,11 +112,10 @@ impl<D: Database> Database for Staged<D> {
     }
 
     async fn begin(&self, statement: &'static str) -> Result<Self::Tx, Self::Error> {
-        if self.control.begun.fetch_add(1, Ordering::SeqCst)
-            >= self.control.ends.load(Ordering::SeqCst)
-        {
+        if self.is_away() {
             return Err(Failed::Cut);
         }
+        self.control.begun.fetch_add(1, Ordering::SeqCst);
         let tx = self.db.begin(statement).await.map_err(Failed::Driver)?;
         // No database answers at once.
         tokio::task::yield_now().await;
@@ -126,6 +128,9 @@ impl<D: Database> Database for Staged<D> {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> Result<Option<Row>, Self::Error> {
+        if self.is_away() {
+            return Err(Failed::Cut);
+        }
         let row = self.db.read(statement, values).await;
         row.map_err(Failed::Driver)
     }

@@ -1,11 +1,11 @@
-//! COMMITs that are not answered.
+//! Databases that are away, and COMMITs that are not answered.
 
 use axum::body::Body;
 use http::Request;
 use http::StatusCode;
-use lock_tower::{LockContext, MissingKey, Remember, Replay};
+use lock_tower::{LockContext, MissingKey, Once, Remember, Replay};
 
-use super::stage::{Stage, app, pay, request, send};
+use super::stage::{Db, Stage, app, pay, request, send};
 use super::staged::OnCommit;
 use crate::once::suite::Fixture;
 
@@ -94,4 +94,22 @@ pub(super) async fn an_error_that_is_recorded_alone_is_resolved_too<F: Fixture +
     first.is(402);
     send(&app, request("")).await.repeats(&first);
     stage.has(0, 1).await;
+}
+
+pub(super) async fn a_database_that_is_away_before_the_commit_is_503<F: Fixture + 'static>() {
+    let stage = Stage::<F>::start().await;
+    let away = stage.db.clone();
+    let late = move |once: Once<Db<F>>, order: String| async move {
+        away.ends_after(0);
+        pay::<F>(once, order).await
+    };
+    let late = app(stage.layer(), late);
+    for moment in ["at begin", "at the peek"] {
+        let refused = send(&late, request("")).await;
+        refused
+            .is_refused(503, "lock_unavailable")
+            .retries(Some("1"));
+        assert_eq!(stage.db.begun(), 0, "{moment}");
+    }
+    stage.has(0, 0).await;
 }
