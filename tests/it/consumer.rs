@@ -77,6 +77,9 @@ fn several_workers_share_a_queue_and_no_message_takes_effect_twice() {
         let (success, said) = ended(worker);
         assert!(success, "{said}");
     }
+    // If the killed one was the last to begin, it has left messages.
+    let (success, said) = ended(start(&db, &[]));
+    assert!(success, "{said}");
     let (mails, waiting) = mails_and_waiting(&db);
     assert_eq!(waiting, 0);
     // A worker that finds an empty queue sends five new messages.

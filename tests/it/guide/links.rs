@@ -64,7 +64,14 @@ fn every_link_of_the_guide_leads_to_an_item_or_to_a_well_known_address() {
             let path = entry.expect("an entry").path();
             if path.extension().is_some_and(|extension| extension == "md") {
                 let text = fs::read_to_string(&path).expect("a page");
-                for target in broken_links(&text, leads_to_an_item) {
+                let is_heading = |target: &str| {
+                    let anchors = headings(&text);
+                    target
+                        .strip_prefix('#')
+                        .is_some_and(|target| anchors.iter().any(|anchor| anchor == target))
+                };
+                let leads = |target: &str| leads_to_an_item(target) || is_heading(target);
+                for target in broken_links(&text, leads) {
                     broken.push(format!("{}: {target}", path.display()));
                 }
             }
