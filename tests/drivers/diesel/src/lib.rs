@@ -1,0 +1,1 @@
+//! Its tests are all that this package has.
