@@ -43,7 +43,12 @@
 //! let minute = Duration::from_secs(60);
 //! tokio::spawn(async move {
 //!     let job = locks.every("lockkit-once", minute);
-//!     job.run(|_| async { once::sweep(&db).await }).await
+//!     job.run(|_| async {
+//!         if let Err(error) = once::sweep(&db).await {
+//!             eprintln!("old records stay for a minute more: {error}");
+//!         }
+//!     })
+//!     .await
 //! });
 //! # Ok(()) }
 //! ```
