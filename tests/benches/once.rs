@@ -1,4 +1,5 @@
-//! Measures a request whose effect and answer are one commit, against a plain transaction and against the read of a record.
+//! Measures a request whose effect and answer are one commit, against a plain transaction with and without a lock layer, and
+//! against the read of a record.
 //!
 //! The requests go directly into the service, one at a time, and each has its own key. Its handler writes one row and answers
 //! with 300 bytes. The locks are in the process. PostgreSQL is on a core of its own.
@@ -35,14 +36,19 @@ pub(crate) fn run(cores: [usize; 2], short: bool, bars: &mut Bars) {
         .expect("a runtime");
     let rounds = if short { ROUNDS / 5 } else { ROUNDS };
     println!(
-        "\n| one row and an answer of 300 bytes | plain, µs | once, µs | once × plain | (once − plain) × peek | repeated × peek | peek, µs |"
+        "\n| one row and an answer of 300 bytes, µs | plain | behind a lock | once | repeated | a peek \
+         | once × plain | (once − behind a lock) × a peek | repeated × a peek |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     let folder = tempfile::tempdir().expect("a folder");
     runtime.block_on(async {
         let sqlite = databases::sqlite(&folder, "NORMAL");
         let found = compare("SQLite, synchronous = NORMAL", sqlite, rounds).await;
-        bars.at_most("once, SQLite: (once − plain) × a peek", found.added, 3.5);
+        bars.at_most(
+            "once, SQLite: (once − behind a lock) × a peek",
+            found.added,
+            3.5,
+        );
         let sqlite = databases::sqlite(&folder, "FULL");
         compare("SQLite, synchronous = FULL", sqlite, rounds).await;
 
@@ -50,7 +56,7 @@ pub(crate) fn run(cores: [usize; 2], short: bool, bars: &mut Bars) {
         let postgres = databases::pool(&server, "off").await;
         let found = compare("PostgreSQL, synchronous_commit = off", postgres, rounds).await;
         bars.at_most(
-            "once, PostgreSQL without fsync: (once − plain) × a peek",
+            "once, PostgreSQL without fsync: (once − behind a lock) × a peek",
             found.added,
             3.5,
         );
@@ -65,30 +71,31 @@ pub(crate) fn run(cores: [usize; 2], short: bool, bars: &mut Bars) {
 struct Found {
     /// Once × plain.
     once: f64,
-    /// (once − plain) × peek.
+    /// (once − behind a lock) × a peek.
     added: f64,
-    /// Repeated × peek.
+    /// Repeated × a peek.
     repeated: f64,
 }
 
 async fn compare<D: Bench>(name: &str, db: D, rounds: usize) -> Found {
     once::create_table(&db).await.expect("a table");
     let operations = Operations::default();
-    let plain = plain(db.clone());
+    let bare = plain(db.clone());
+    let locked = plain(db.clone()).route_layer(layer().await);
     let together = together(db.clone(), operations.clone()).await;
-    let mut turns: [Vec<f64>; 4] = Default::default();
+    let mut turns: [Vec<f64>; 5] = Default::default();
     for round in 0..=rounds {
         let keys = next_keys();
-        let mut turn = [0.0; 4];
-        turn[0] = time_of(keys.clone(), |key| send(&plain, key, false)).await;
-        turn[1] = time_of(keys.clone(), |key| send(&together, key, false)).await;
-        turn[2] = time_of(keys, |key| send(&together, key, true)).await;
-        let mut recorded = operations.take().into_iter();
-        turn[3] = time_of(0..TURN, |_| {
-            let operation = recorded.next().expect("one for each request");
-            read(&db, operation)
-        })
-        .await;
+        let turn = [
+            time_of(keys.clone(), async |key| send(&bare, key, false).await).await,
+            time_of(keys.clone(), async |key| send(&locked, key, false).await).await,
+            time_of(keys.clone(), async |key| send(&together, key, false).await).await,
+            time_of(keys, async |key| send(&together, key, true).await).await,
+            time_of(operations.take(), async |operation| {
+                read(&db, operation).await
+            })
+            .await,
+        ];
         // The first round makes connections and prepares statements.
         if round > 0 {
             for (all, one) in turns.iter_mut().zip(turn) {
@@ -96,21 +103,20 @@ async fn compare<D: Bench>(name: &str, db: D, rounds: usize) -> Found {
             }
         }
     }
-    let [plain, together, again, peek] = &turns;
+    let [bare, locked, together, again, peek] = &turns;
     let ratio = |of: &dyn Fn(usize) -> f64| median((0..rounds).map(of).collect());
     let found = Found {
-        once: ratio(&|round| together[round] / plain[round]),
-        added: ratio(&|round| (together[round] - plain[round]) / peek[round]),
+        once: ratio(&|round| together[round] / bare[round]),
+        added: ratio(&|round| (together[round] - locked[round]) / peek[round]),
         repeated: ratio(&|round| again[round] / peek[round]),
     };
+    print!("| {name} |");
+    for turn in &turns {
+        print!(" {:.0} |", median(turn.clone()));
+    }
     println!(
-        "| {name} | {:.0} | {:.0} | {:.2} | {:.2} | {:.2} | {:.0} |",
-        median(plain.clone()),
-        median(together.clone()),
-        found.once,
-        found.added,
-        found.repeated,
-        median(peek.clone())
+        " {:.2} | {:.2} | {:.2} |",
+        found.once, found.added, found.repeated
     );
     found
 }
@@ -150,11 +156,14 @@ async fn together<D: Bench>(db: D, operations: Operations) -> Router {
         all.push(lock.operation_id().expect("a key"));
         Ok::<_, Refused>((StatusCode::CREATED, Bytes::from_static(&ANSWER)))
     };
-    let locks = LockManager::connect("memory:").await.expect("a manager");
-    let layer = LockLayer::template(locks, "pay:<idempotency-key>").expect("a template");
     let replay = Replay::in_database(db).caller_is_in_key();
-    let layer = layer.replay(replay).expect("in bounds");
+    let layer = layer().await.replay(replay).expect("in bounds");
     Router::new().route("/", post(pay)).route_layer(layer)
+}
+
+async fn layer() -> LockLayer {
+    let locks = LockManager::connect("memory:").await.expect("a manager");
+    LockLayer::template(locks, "pay:<idempotency-key>").expect("a template")
 }
 
 async fn send(app: &Router, key: usize, replayed: bool) {
@@ -170,14 +179,13 @@ async fn read<D: Bench>(db: &D, operation: OperationId) {
     assert!(found.expect("a record").record.is_some());
 }
 
-/// Returns the microseconds of one request of a turn.
-async fn time_of<F: Future<Output = ()>>(
-    keys: Range<usize>,
-    mut one: impl FnMut(usize) -> F,
-) -> f64 {
-    let before = now();
-    for key in keys {
-        one(key).await;
+/// Returns the median of the microseconds of each step of a turn.
+async fn time_of<T>(steps: impl IntoIterator<Item = T>, mut one: impl AsyncFnMut(T)) -> f64 {
+    let mut times = Vec::new();
+    for step in steps {
+        let before = now();
+        one(step).await;
+        times.push(Duration::from_nanos(now() - before).as_secs_f64() * 1e6);
     }
-    Duration::from_nanos(now() - before).as_secs_f64() * 1e6 / TURN as f64
+    median(times)
 }
