@@ -1,9 +1,9 @@
 //! A worker that takes messages from a queue and lets each take effect once, although some are delivered twice.
 //!
 //! A queue delivers a message at least once: it delivers the message again if its worker ends before the acknowledgement, and a
-//! sender that got no answer sends it again. So the worker does the effect in one transaction with a record that the message is
-//! done. A second delivery finds the record, and the effect is not repeated. No lock is needed, and no unique column in the table
-//! of effects.
+//! sender that got no answer sends it again. So `mail::write` has the attribute `#[idempotent]`, which writes a record of the
+//! message in the transaction of the effect. A second delivery finds the record, and the effect is not repeated. No lock is
+//! needed, and no unique column in the table of effects.
 //!
 //! The queue is a table in SQLite here, and the effect is a row in an outbox of mails, which a job would send.
 //!
@@ -33,11 +33,14 @@ use rusqlite::Connection;
 use crate::queue::Message;
 use crate::sqlite::Sqlite;
 
+/// Any error of the worker: of SQLite, or of the kit.
+type Failure = Box<dyn Error + Send + Sync>;
+
 /// The delivery at which `--kill` ends the worker. One was acknowledged before it, and others are left.
 const KILLED_AT: usize = 2;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), Failure> {
     let kills = match std::env::args().nth(1).as_deref() {
         None => false,
         Some("--kill") => true,
@@ -75,7 +78,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Commits the effect of a message together with the record that the message is done.
-async fn handle(db: &Sqlite, message: &Message) -> Result<i64, Box<dyn Error>> {
+async fn handle(db: &Sqlite, message: &Message) -> Result<i64, Failure> {
     let mut tx = Tx::begin(db).await?;
     let mail = mail::write(&mut tx, message).await?;
     tx.commit().await?;

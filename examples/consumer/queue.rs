@@ -2,13 +2,13 @@
 //!
 //! A worker takes a message for a while. If it has not acknowledged the message by then, the queue delivers it again.
 
-use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 use lock_core::once::Tx;
 use rusqlite::{OptionalExtension, params};
 
+use crate::Failure;
 use crate::sqlite::Sqlite;
 
 /// The time in which a worker must acknowledge a message.
@@ -48,14 +48,14 @@ pub(crate) struct Delivery {
     count: u32,
 }
 
-pub(crate) async fn create_table(db: &Sqlite) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn create_table(db: &Sqlite) -> Result<(), Failure> {
     let tx = Tx::begin(db).await?;
     tx.execute_batch(SCHEMA)?;
     Ok(tx.commit().await?)
 }
 
 /// Sends new messages, some of them twice, if the queue is empty.
-pub(crate) async fn fill(db: &Sqlite) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn fill(db: &Sqlite) -> Result<(), Failure> {
     let tx = Tx::begin(db).await?;
     let (waiting, last): (i64, i64) = tx.query_row(
         "SELECT (SELECT count(*) FROM queue), (SELECT coalesce(max(message), 0) FROM mails)",
@@ -77,7 +77,7 @@ pub(crate) async fn fill(db: &Sqlite) -> Result<(), Box<dyn Error>> {
 }
 
 /// Takes the next message, or waits until one may be delivered again. `None`: the queue is empty.
-pub(crate) async fn next(db: &Sqlite) -> Result<Option<Delivery>, Box<dyn Error>> {
+pub(crate) async fn next(db: &Sqlite) -> Result<Option<Delivery>, Failure> {
     loop {
         let tx = Tx::begin(db).await?;
         let taken = tx.query_row(TAKE, [TAKEN_FOR_MS], |row| {
@@ -99,7 +99,7 @@ pub(crate) async fn next(db: &Sqlite) -> Result<Option<Delivery>, Box<dyn Error>
 }
 
 /// Removes a delivered message. The work is done, so a late acknowledgement does no harm.
-pub(crate) async fn acknowledge(db: &Sqlite, delivery: &Delivery) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn acknowledge(db: &Sqlite, delivery: &Delivery) -> Result<(), Failure> {
     let tx = Tx::begin(db).await?;
     tx.execute("DELETE FROM queue WHERE place = ?1", [delivery.place])?;
     Ok(tx.commit().await?)
