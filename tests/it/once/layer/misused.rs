@@ -45,6 +45,25 @@ pub(super) async fn a_transaction_that_left_the_handler_is_500<F: Fixture + 'sta
     drop(handle);
 }
 
+/// The claim is committed with the effect. The layer writes the answer behind it, in a commit of its own.
+pub(super) async fn a_handler_that_commits_by_itself_has_one_effect_and_its_answer_is_kept<
+    F: Fixture + 'static,
+>() {
+    let stage = Stage::<F>::start().await;
+    let committing = |once: Once<Db<F>>| async move {
+        let mut tx = once.begin().await?;
+        effect::<F, _>(&mut tx).await;
+        let committed = F::execute(&mut tx, "COMMIT").await;
+        committed.expect("an open transaction");
+        Ok::<_, Refused>((StatusCode::CREATED, "paid"))
+    };
+    let committing = app(stage.layer(), committing);
+    for _ in 0..2 {
+        send(&committing, request("")).await.is(201);
+    }
+    stage.has(1, 1).await;
+}
+
 pub(super) async fn a_handler_may_answer_an_error_while_its_transaction_is_lent<
     F: Fixture + 'static,
 >() {

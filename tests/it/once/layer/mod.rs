@@ -71,6 +71,7 @@ mod on_sqlite {
         }
         misused {
             a_transaction_that_left_the_handler_is_500,
+            a_handler_that_commits_by_itself_has_one_effect_and_its_answer_is_kept,
             a_handler_may_answer_an_error_while_its_transaction_is_lent,
             a_second_guard_beside_the_first_is_refused,
             a_handle_that_outlives_its_request_gets_no_transaction,
@@ -132,6 +133,7 @@ mod on_postgres {
         }
         misused {
             a_transaction_that_left_the_handler_is_500,
+            a_handler_that_commits_by_itself_has_one_effect_and_its_answer_is_kept,
             a_missing_table_is_500,
         }
         races {
