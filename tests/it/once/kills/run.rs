@@ -64,10 +64,11 @@ impl Variant {
             closes: AtomicBool::new(false),
         });
         let mut clients = JoinSet::new();
-        let number_of_clients = match &books {
-            // SQLite has no queue. A process that always has a next transaction would keep the other one from beginning.
-            Books::Sqlite(_) => CLIENTS / 3,
-            Books::Postgres(_) => CLIENTS,
+        let number_of_clients = match (&books, &redis) {
+            // SQLite has no queue. A process that always has a next transaction would keep the other one from beginning. With
+            // Redis, most clients wait for locks of killed processes.
+            (Books::Sqlite(_), None) => CLIENTS / 3,
+            _ => CLIENTS,
         };
         for number in 0..number_of_clients {
             let (desk, dice) = (Arc::clone(&desk), Dice::of(&[kills, number]));
