@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_core::middleware::Forgotten;
-use lock_core::{Error, ErrorKind, LockManager, idempotent};
+use lock_core::{Error, LockManager, idempotent};
 use serde::{Deserialize, Serialize};
 use tracing::Level;
 
@@ -226,7 +226,7 @@ async fn a_result_lives_as_long_as_it_is_remembered() {
 async fn a_store_that_does_not_answer_is_unavailable_and_the_body_does_not_run() {
     let shop = Shop::new();
     let store = shop.locks.test_store().expect("an embedded store");
-    store.fail(ErrorKind::Unavailable);
+    store.fail(lock_core::ErrorKind::Unavailable);
     let error = shop.charge(42, 1_800).await.expect_err("down");
     assert!(error.is_unavailable());
     assert_eq!(shop.runs(), 0);
