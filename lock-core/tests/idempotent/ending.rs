@@ -120,6 +120,8 @@ async fn a_result_that_the_store_did_not_take_is_returned_and_reported() {
 
 #[tokio::test]
 async fn a_body_that_ignores_the_loss_returns_its_own_result() {
+    let (log, _guard) = Log::begin(Level::WARN);
     let work = Work::new();
     assert!(!work.to_its_end().await.expect("the body was done"));
+    assert!(log.text().contains("the lock was lost before the release"));
 }

@@ -1,6 +1,7 @@
 //! `#[idempotent]` on real functions, with the embedded store.
 //!
-//! Each test has its own manager, so the tests can run in parallel.
+//! Each test has its own manager, so the tests can run in parallel. A test in which the kit logs collects the lines, because
+//! a place that logs for the first time without a collector is silent for all tests.
 #![allow(clippy::disallowed_methods, reason = "tests run on the real machine")]
 #![cfg(feature = "idempotent")]
 
@@ -13,5 +14,6 @@ mod inside;
 mod log;
 mod results;
 mod shapes;
+mod size;
 mod stored;
 mod together;

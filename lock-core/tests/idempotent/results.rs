@@ -188,10 +188,16 @@ async fn a_result_that_is_too_large_is_done_and_the_log_says_so_once() {
 
 #[tokio::test]
 async fn a_result_that_serde_cannot_write_is_done() {
+    let (log, _guard) = Log::begin(Level::WARN);
     let shop = Shop::new();
     shop.odd().await.expect("the first caller gets it");
     let error = shop.odd().await.expect_err("done");
     assert!(error.is_busy() && error.is_cooling_down());
+    let text = log.text();
+    assert!(
+        text.contains("results::odd") && text.contains("its `Serialize` fails"),
+        "{text}"
+    );
     assert_eq!(shop.runs(), 1);
 }
 

@@ -11,6 +11,7 @@ pub mod handlers;
 pub mod made;
 pub mod patterns;
 pub mod receivers;
+pub mod remembered;
 pub mod returns;
 pub mod shadowed;
 pub mod traced;
