@@ -116,7 +116,7 @@ fn one(
     values: &[ToSqlOutput<'static>],
 ) -> rusqlite::Result<Option<Row>> {
     let values: Vec<&dyn ToSql> = values.iter().map(|value| value as _).collect();
-    let mut statement = connection.prepare(statement)?;
+    let mut statement = connection.prepare_cached(statement)?;
     let row = statement.query_row(&*values, |row| Ok(Row::new(row.get(0)?, row.get(1)?)));
     row.optional()
 }

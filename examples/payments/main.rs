@@ -18,8 +18,8 @@
 //! cargo run --example payments &               # without REDIS_URL: the locks are in the process
 //!
 //! pay() {
-//!   curl -si "http://127.0.0.1:3001$1" -H 'x-customer: ada' -H 'idempotency-key: 6f1c9a3e' \
-//!     -H 'content-type: application/json' -d '{"amount":1200}'; echo
+//!   curl -si --retry 9 --retry-connrefused "http://127.0.0.1:3001$1" -H 'x-customer: ada' \
+//!     -H 'idempotency-key: 6f1c9a3e' -H 'content-type: application/json' -d '{"amount":1200}'; echo
 //! }
 //! pay /once/payments; pay /unguarded/payments
 //! kill -9 %1; cargo run --example payments &

@@ -16,7 +16,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{Request, StatusCode};
 use axum::routing::post;
-use lock_core::once::{self, Tx};
+use lock_core::once::{self, Dialect};
 use lock_core::{LockManager, OperationId};
 use lock_tower::{LockContext, LockLayer, Once, Refused, Replay, Replayed};
 use tower::ServiceExt;
@@ -140,9 +140,13 @@ fn next_keys() -> Range<usize> {
 
 fn plain<D: Bench>(db: D) -> Router {
     let pay = async |State(db): State<D>| {
-        let mut tx = Tx::begin(&db).await.expect("a transaction");
-        D::insert(&mut tx).await;
-        tx.commit().await.expect("a commit");
+        let begin = match db.dialect() {
+            Dialect::Sqlite => "BEGIN IMMEDIATE",
+            _ => "BEGIN",
+        };
+        let mut tx = db.begin(begin).await.expect("a transaction");
+        D::insert(D::connection(&mut tx)).await;
+        D::commit(tx).await.expect("a commit");
         (StatusCode::CREATED, Bytes::from_static(&ANSWER))
     };
     Router::new().route("/", post(pay)).with_state(db)

@@ -162,11 +162,16 @@ impl Proxy {
         self.exact(|plan| plan.lane(direction).held())
     }
 
+    /// Returns whether the bytes of the present [`Flow::HoldFrom`] have come, and are held.
+    pub fn has_met(&self, direction: Direction) -> bool {
+        self.exact(|plan| plan.lane(direction).has_met())
+    }
+
     /// Reads under the plan's lock.
     ///
     /// So the read never falls between a connection's write and its count.
-    fn exact(&self, read: impl FnOnce(&Plan) -> u64) -> u64 {
-        let mut number = 0;
+    fn exact<T: Default>(&self, read: impl FnOnce(&Plan) -> T) -> T {
+        let mut number = T::default();
         self.plan.send_if_modified(|plan| {
             number = read(plan);
             false

@@ -145,7 +145,7 @@ macro_rules! once_deadpool {
         $vis struct $name(pub ::deadpool_postgres::Pool);
 
         const _: () = {
-            use $crate::once::{Database, Dialect, Row, Value};
+            use $crate::once::{CommitError, Database, Dialect, Row, Value};
             use ::core::option::Option;
             use ::core::result::Result;
             use ::deadpool_postgres::{ClientWrapper, Object, PoolError};
@@ -159,10 +159,14 @@ macro_rules! once_deadpool {
                 }
 
                 /// Ends the transaction, and returns the client to the pool if that was answered.
-                async fn end(mut self, statement: &'static str) -> Result<(), PoolError> {
+                async fn end(self, statement: &'static str) -> Result<(), PoolError> {
                     self.client().batch_execute(statement).await?;
-                    drop(self.0.take());
+                    self.give_back();
                     Result::Ok(())
+                }
+
+                fn give_back(mut self) {
+                    drop(self.0.take());
                 }
             }
 
@@ -180,6 +184,14 @@ macro_rules! once_deadpool {
                 values: &[Value<'_>],
             ) -> Result<Option<Row>, PoolError> {
                 let statement = client.prepare_cached(statement).await?;
+                bound(client, &statement, values).await
+            }
+
+            async fn bound(
+                client: &ClientWrapper,
+                statement: &::tokio_postgres::Statement,
+                values: &[Value<'_>],
+            ) -> Result<Option<Row>, PoolError> {
                 let mut parameters: Vec<&(dyn ::tokio_postgres::types::ToSql + Sync)> =
                     Vec::with_capacity(values.len());
                 for value in values {
@@ -188,7 +200,7 @@ macro_rules! once_deadpool {
                         Value::Int(number) => parameters.push(number),
                     }
                 }
-                match client.query_opt(&statement, &parameters).await? {
+                match client.query_opt(statement, &parameters).await? {
                     Option::Some(row) => {
                         Result::Ok(Option::Some(Row::new(row.try_get(0)?, row.try_get(1)?)))
                     }
@@ -209,6 +221,22 @@ macro_rules! once_deadpool {
                     let tx = Tx(Option::Some(self.0.get().await?));
                     tx.client().batch_execute(statement).await?;
                     Result::Ok(tx)
+                }
+
+                /// Sends both statements at once.
+                async fn begin_and_query(
+                    &self,
+                    begin: &'static str,
+                    statement: &'static str,
+                    values: &[Value<'_>],
+                ) -> Result<(Tx, Option<Row>), PoolError> {
+                    let tx = Tx(Option::Some(self.0.get().await?));
+                    let client = tx.client();
+                    let prepared = client.prepare_cached(statement).await?;
+                    let begun = client.batch_execute(begin);
+                    let (begun, row) = $crate::__private::join(begun, bound(client, &prepared, values)).await;
+                    begun?;
+                    Result::Ok((tx, row?))
                 }
 
                 async fn read(
@@ -237,6 +265,48 @@ macro_rules! once_deadpool {
 
                 async fn commit(tx: Tx) -> Result<(), PoolError> {
                     tx.end("COMMIT").await
+                }
+
+                /// Sends both at once. COMMIT rolls back if the statement has failed.
+                async fn query_and_commit(
+                    tx: Tx,
+                    statement: &'static str,
+                    values: &[Value<'_>],
+                ) -> Result<(), CommitError<PoolError>> {
+                    let prepared = tx.client().prepare_cached(statement).await;
+                    let prepared = match prepared {
+                        Result::Ok(prepared) => prepared,
+                        // The client is closed with its transaction.
+                        Result::Err(error) => {
+                            let error = PoolError::Backend(error);
+                            return Result::Err(CommitError::NotCommitted(Option::Some(error)));
+                        }
+                    };
+                    let client = tx.client();
+                    let row = bound(client, &prepared, values);
+                    let (row, end) = $crate::__private::join(row, client.batch_execute("COMMIT")).await;
+                    match (row, end) {
+                        (Result::Ok(Option::Some(_)), Result::Ok(())) => {
+                            tx.give_back();
+                            Result::Ok(())
+                        }
+                        (Result::Ok(Option::Some(_)), Result::Err(error)) => {
+                            Result::Err(CommitError::Unknown(PoolError::Backend(error)))
+                        }
+                        (Result::Ok(Option::None), _) => {
+                            Result::Err(CommitError::NotCommitted(Option::None))
+                        }
+                        // Without a code, the statement was not answered.
+                        (Result::Err(error), _) if Self::code(&error).is_none() => {
+                            Result::Err(CommitError::Unknown(error))
+                        }
+                        (Result::Err(error), end) => {
+                            if end.is_ok() {
+                                tx.give_back();
+                            }
+                            Result::Err(CommitError::NotCommitted(Option::Some(error)))
+                        }
+                    }
                 }
 
                 async fn rollback(tx: Tx) -> Result<(), PoolError> {

@@ -107,8 +107,7 @@ impl Claim {
     ///
     /// Dropping the future leaves nothing behind.
     pub async fn settle<D: Database>(&self, db: &D) -> Result<Settled, Error> {
-        let mut tx = Tx::begin(db).await?;
-        let claimed = tx.claim(&Self::probe(self.operation)).await?;
+        let (tx, claimed) = Tx::begin_and_claim(db, &Self::probe(self.operation)).await?;
         tx.roll_back_quietly().await;
         Ok(match claimed {
             Claimed::Granted => Settled::RolledBack,

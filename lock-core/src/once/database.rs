@@ -37,6 +37,27 @@ pub trait Database: Clone + Send + Sync + 'static {
         statement: &'static str,
     ) -> impl Future<Output = Result<Self::Tx, Self::Error>> + Send;
 
+    /// Takes a connection, begins a transaction on it with the first statement, and runs the second one in it.
+    ///
+    /// Default: [`begin`](Self::begin), and then [`query`](Self::query). A driver that sends a statement before the answer to the
+    /// last one has come saves a trip. The second statement of the kit changes nothing where the first one has failed.
+    ///
+    /// # Errors
+    ///
+    /// The pool gives no connection, or the database refuses a statement. The transaction is rolled back, as if it were dropped.
+    fn begin_and_query(
+        &self,
+        begin: &'static str,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<(Self::Tx, Option<Row>), Self::Error>> + Send {
+        async move {
+            let mut tx = self.begin(begin).await?;
+            let row = Self::query(&mut tx, statement, values).await?;
+            Ok((tx, row))
+        }
+    }
+
     /// Runs one statement outside of a transaction.
     ///
     /// # Errors
@@ -72,6 +93,32 @@ pub trait Database: Clone + Send + Sync + 'static {
     /// Whether the transaction was committed is unknown to the kit after every error, and it finds out by itself.
     fn commit(tx: Self::Tx) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
+    /// Runs one statement, and commits if it has returned a row.
+    ///
+    /// Default: [`query`](Self::query), and then [`commit`](Self::commit) or [`rollback`](Self::rollback). A driver that sends COMMIT
+    /// before the answer to the statement has come saves a trip: PostgreSQL rolls back where the statement has failed, and the
+    /// statements that the kit gives fail there instead of returning no row.
+    ///
+    /// # Errors
+    ///
+    /// [`NotCommitted`](CommitError::NotCommitted) only where the database has told so, as by an error of the statement.
+    fn query_and_commit(
+        mut tx: Self::Tx,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<(), CommitError<Self::Error>>> + Send {
+        async move {
+            let reason = match Self::query(&mut tx, statement, values).await {
+                Ok(Some(_)) => return Self::commit(tx).await.map_err(CommitError::Unknown),
+                Ok(None) => None,
+                Err(error) => Some(error),
+            };
+            // An error changes nothing: the database rolls back when the connection ends.
+            let _ = Self::rollback(tx).await;
+            Err(CommitError::NotCommitted(reason))
+        }
+    }
+
     /// Rolls a transaction back. After an error, the connection must not return to the pool with the transaction open.
     ///
     /// # Errors
@@ -88,6 +135,19 @@ pub trait Database: Clone + Send + Sync + 'static {
         let _ = error;
         None
     }
+}
+
+/// Why a transaction was not committed by [`Database::query_and_commit`], as far as it is known.
+#[derive(Debug)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "an implementation makes it, and there is no third outcome"
+)]
+pub enum CommitError<E> {
+    /// It was rolled back: the statement has failed, or has returned no row (`None`).
+    NotCommitted(Option<E>),
+    /// COMMIT was not answered, or failed.
+    Unknown(E),
 }
 
 /// The SQL that a database speaks.

@@ -9,10 +9,21 @@ use crate::base::error::{Error, ErrorKind};
 pub(super) fn failure<D: Database>(dialect: Dialect, error: D::Error) -> Error {
     let code = D::code(&error);
     let failure = match code.as_deref() {
+        Some(GONE) => gone(),
         Some(code) => by_code(dialect, code),
         None => no_answer(),
     };
     failure.with_source(error)
+}
+
+/// The SQLSTATE of the division by zero in [`complete`](super::statements::Statements::complete).
+const GONE: &str = "22012";
+
+/// The claim of a run is gone.
+pub(super) fn gone() -> Error {
+    Error::invalid(
+        "the claim of this run is gone, because a statement has rolled the transaction back or committed it",
+    )
 }
 
 /// The answer to COMMIT did not come, or is an error. Whether the transaction was committed is unknown.
@@ -42,6 +53,9 @@ fn by_code(dialect: Dialect, code: &str) -> Error {
         ),
         (Dialect::Postgres, "25006") => misconfigured(
             "the database is read-only, as a replica is; use a pool of connections to the primary server",
+        ),
+        (Dialect::Postgres, "25P02") => Error::unavailable(
+            "an earlier statement of the transaction has failed, so it was rolled back; do not ignore the error of a statement",
         ),
         // The class of an invalid authorization, and an invalid catalogue.
         (Dialect::Postgres, code) if code.starts_with("28") || code == "3D000" => {

@@ -67,7 +67,7 @@ mod tx;
 
 pub use admin::{check, create_table, forget, sweep};
 pub use claim::{Claim, Claimed, Found, Settled, peek};
-pub use database::{Database, Dialect, Row, Value};
+pub use database::{CommitError, Database, Dialect, Row, Value};
 #[cfg(feature = "idempotent")]
 pub use run::{Memory, retry, run};
 pub use statements::{SCHEMA_POSTGRES, SCHEMA_SQLITE};

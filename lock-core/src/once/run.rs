@@ -171,8 +171,8 @@ where
     D: Database,
     F: AsyncFnOnce(&mut Tx<D>) -> R,
 {
-    let mut tx = Tx::begin(db).await?;
-    match tx.claim(claim).await? {
+    let (mut tx, claimed) = Tx::begin_and_claim(db, claim).await?;
+    match claimed {
         Claimed::Granted => {}
         Claimed::Recorded(found) => {
             tx.roll_back_quietly().await;
@@ -190,12 +190,9 @@ where
         return Ok(result);
     };
     let record = (!record.is_empty()).then_some(&*record);
-    if let Err(error) = tx.complete(claim, record).await {
-        tx.roll_back_quietly().await;
-        return Err(error);
-    }
-    match tx.commit().await {
+    match tx.complete_and_commit(claim, record).await {
         Ok(()) => Ok(result),
+        Err(error) if !error.is_outcome_unknown() => Err(error),
         Err(unknown) => match claim.settle(db).await {
             Ok(Settled::Committed) => Ok(result),
             Ok(Settled::Recorded(found)) => memory.read(&found.record.unwrap_or_default(), None),

@@ -43,10 +43,14 @@ pub(super) struct Statements {
     pub(super) peek: &'static str,
     /// `operation`, `run`, life in ms, and in PostgreSQL the number of an advisory lock. Returns a row if the claim is granted.
     pub(super) claim: &'static str,
-    /// `operation`, `run`, `record`. Returns no row if the claim is gone.
+    /// How many of these values it takes.
+    pub(super) claim_values: usize,
+    /// `operation`, `run`, `record`. Returns no row, or fails, if the claim is gone.
     pub(super) complete: &'static str,
     /// `operation`, `run`. The same, without a record.
     pub(super) complete_without_record: &'static str,
+    /// Fails if an earlier statement of the transaction has failed. COMMIT would then roll back, and report no error.
+    pub(super) sound: &'static str,
     /// `operation`, `run`. Deletes a claim.
     pub(super) withdraw: &'static str,
     /// `operation`.
@@ -71,23 +75,30 @@ impl Dialect {
 ///
 /// The advisory lock has a second claim refused at once, while the first one's transaction is open. Without it, the
 /// `INSERT` would wait at the unique index for the end of that transaction. The unique index decides in any case.
+///
+/// A driver may send `begin` and `claim` at once, and `complete` and COMMIT. So `claim` changes nothing where `begin` has
+/// failed: it would be a transaction of its own, which is not `DEFERRABLE`. (The word has no other effect on a transaction that
+/// writes.) And `complete` fails if the claim is gone, by a division by zero, so that COMMIT rolls back.
 const POSTGRES: Statements = Statements {
     schema: SCHEMA_POSTGRES,
     schema_lock: Some(
         "SELECT ''::bytea, NULL::bytea WHERE pg_advisory_xact_lock(7813577064262595585) IS NOT NULL",
     ),
-    begin: "BEGIN",
+    begin: "BEGIN DEFERRABLE",
     peek: "SELECT run, record FROM lockkit_once WHERE operation = $1 AND expires_at > clock_timestamp()",
     claim: "INSERT INTO lockkit_once AS o (operation, run, expires_at) \
             SELECT $1::bytea, $2::bytea, clock_timestamp() + $3::bigint * interval '1 millisecond' \
-            WHERE pg_try_advisory_xact_lock($4::bigint) \
+            WHERE current_setting('transaction_deferrable') = 'on' AND pg_try_advisory_xact_lock($4::bigint) \
             ON CONFLICT (operation) DO UPDATE \
             SET run = excluded.run, record = NULL, expires_at = excluded.expires_at \
             WHERE o.expires_at <= clock_timestamp() \
             RETURNING run, NULL::bytea",
-    complete: "UPDATE lockkit_once SET record = $3::bytea WHERE operation = $1 AND run = $2 RETURNING run, NULL::bytea",
-    complete_without_record: "UPDATE lockkit_once SET record = NULL WHERE operation = $1 AND run = $2 \
-                              RETURNING run, NULL::bytea",
+    claim_values: 4,
+    complete: "WITH done AS (UPDATE lockkit_once SET record = $3::bytea WHERE operation = $1 AND run = $2 RETURNING run) \
+               SELECT (SELECT run FROM done), NULL::bytea WHERE 1 / (SELECT count(*) FROM done) = 1",
+    complete_without_record: "WITH done AS (UPDATE lockkit_once SET record = NULL WHERE operation = $1 AND run = $2 \
+               RETURNING run) SELECT (SELECT run FROM done), NULL::bytea WHERE 1 / (SELECT count(*) FROM done) = 1",
+    sound: "SELECT ''::bytea, NULL::bytea",
     withdraw: "DELETE FROM lockkit_once WHERE operation = $1 AND run = $2 RETURNING run, NULL::bytea",
     forget: "DELETE FROM lockkit_once WHERE operation = $1 RETURNING run, NULL::bytea",
     sweep: "WITH gone AS (DELETE FROM lockkit_once WHERE operation IN (\
@@ -110,8 +121,10 @@ const SQLITE: Statements = Statements {
             SET run = excluded.run, record = NULL, expires_at = excluded.expires_at \
             WHERE lockkit_once.expires_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) \
             RETURNING run, NULL",
+    claim_values: 3,
     complete: "UPDATE lockkit_once SET record = ?3 WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
     complete_without_record: "UPDATE lockkit_once SET record = NULL WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
+    sound: "SELECT x'', NULL",
     withdraw: "DELETE FROM lockkit_once WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
     forget: "DELETE FROM lockkit_once WHERE operation = ?1 RETURNING run, NULL",
     sweep: "DELETE FROM lockkit_once WHERE operation IN (SELECT operation FROM lockkit_once \

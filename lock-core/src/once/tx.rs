@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use super::claim::{Claim, Claimed, Found};
-use super::database::{Database, Dialect, Row, Value};
-use super::failure::{failure, unknown};
+use super::database::{CommitError, Database, Dialect, Row, Value};
+use super::failure::{failure, gone, unknown};
 use super::statements::Statements;
 use crate::base::error::Error;
 use crate::base::operation::OperationId;
@@ -26,12 +26,12 @@ use crate::base::operation::OperationId;
 /// async fn charge<D: Database>(db: &D, order: &str) -> Result<Option<Vec<u8>>, Error> {
 ///     let day = Duration::from_secs(24 * 3_600);
 ///     let claim = Claim::new(OperationId::new("charge", [order]), day)?;
-///     let mut tx = Tx::begin(db).await?;
-///     match tx.claim(&claim).await? {
+///     let (mut tx, claimed) = Tx::begin_and_claim(db, &claim).await?;
+///     match claimed {
 ///         Claimed::Granted => {
-///             // … the work, on `*tx`
-///             tx.complete(&claim, Some(b"receipt")).await?;
-///             tx.commit().await?;
+///             let connection = &mut *tx; // the work
+///             # let _ = connection;
+///             tx.complete_and_commit(&claim, Some(b"receipt")).await?;
 ///             Ok(Some(b"receipt".to_vec()))
 ///         }
 ///         Claimed::Recorded(found) => Ok(found.record), // it was done before
@@ -68,6 +68,35 @@ impl<D: Database> Tx<D> {
         })
     }
 
+    /// Begins a transaction and claims an operation in it, in one trip to the server if the driver can do that.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin`](Self::begin) and [`claim`](Self::claim).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind.
+    pub async fn begin_and_claim(db: &D, claim: &Claim) -> Result<(Self, Claimed), Error> {
+        let dialect = db.dialect();
+        let statements = dialect.statements();
+        let bytes = claim.operation().to_bytes();
+        let values = claim_values(&bytes, claim);
+        let begun = db.begin_and_query(
+            statements.begin,
+            statements.claim,
+            &values[..statements.claim_values],
+        );
+        let (tx, row) = begun.await.map_err(|error| failure::<D>(dialect, error))?;
+        let mut tx = Self {
+            tx: Some(tx),
+            dialect,
+            claimed: vec![(claim.operation(), false)],
+        };
+        let claimed = tx.claimed(claim, row).await?;
+        Ok((tx, claimed))
+    }
+
     /// Claims an operation for this transaction.
     ///
     /// A claim is granted to one open transaction at most, and to none while a record lives. It ends with the transaction. A granted
@@ -90,25 +119,21 @@ impl<D: Database> Tx<D> {
                 "this transaction works on the operation already, so it would wait for its own result",
             ));
         }
-        let bytes = operation.to_bytes();
-        let values = [
-            Value::Bytes(&bytes),
-            Value::Bytes(claim.run()),
-            Value::Int(claim.life_ms()),
-            Value::Int(claim.advisory_lock()),
-        ];
-        let values = match self.dialect {
-            Dialect::Postgres => &values[..],
-            Dialect::Sqlite => &values[..3],
-        };
         // It counts as claimed before it is: if this future is dropped, the claim may be granted nevertheless.
         self.claimed.push((operation, false));
-        let granted = self.query(|all| all.claim, values).await?.is_some();
-        if granted {
+        let bytes = operation.to_bytes();
+        let values = &claim_values(&bytes, claim)[..self.dialect.statements().claim_values];
+        let row = self.query(|all| all.claim, values).await?;
+        self.claimed(claim, row).await
+    }
+
+    async fn claimed(&mut self, claim: &Claim, row: Option<Row>) -> Result<Claimed, Error> {
+        if row.is_some() {
             return Ok(Claimed::Granted);
         }
         self.claimed.pop();
         // In READ COMMITTED, this statement sees what the first one has waited for.
+        let bytes = claim.operation().to_bytes();
         let row = self.query(|all| all.peek, &[Value::Bytes(&bytes)]).await?;
         Ok(row.map_or(Claimed::Busy, |row| Claimed::Recorded(Found::new(row))))
     }
@@ -121,23 +146,40 @@ impl<D: Database> Tx<D> {
     /// * [`Unavailable`](crate::ErrorKind::Unavailable): the database did not answer, or an earlier statement of this transaction has
     ///   failed.
     /// * [`Invalid`](crate::ErrorKind::Invalid): the claim is gone, because the transaction was rolled back or committed by a
-    ///   statement in between. Nothing may be answered: the effect may be lost.
+    ///   statement in between. Nothing may be answered: the effect may be lost. In PostgreSQL, the transaction has failed with it.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, [`commit`](Self::commit) fails.
     pub async fn complete(&mut self, claim: &Claim, record: Option<&[u8]>) -> Result<(), Error> {
         let operation = claim.operation().to_bytes();
-        let mut values = vec![Value::Bytes(&operation), Value::Bytes(claim.run())];
-        values.extend(record.map(Value::Bytes));
-        let row = match record {
-            Some(_) => self.query(|all| all.complete, &values).await?,
-            None => {
-                self.query(|all| all.complete_without_record, &values)
-                    .await?
-            }
-        };
+        let (statement, values) = completion(self.dialect, &operation, claim, record);
+        let row = self.query(|_| statement, &values).await?;
         self.end(claim, row.as_ref(), true)
+    }
+
+    /// Writes the record of an operation that this transaction has claimed, and commits, in one trip to the server if the driver can
+    /// do that.
+    ///
+    /// # Errors
+    ///
+    /// As [`complete`](Self::complete) and [`commit`](Self::commit). The transaction is rolled back, unless
+    /// [`is_outcome_unknown`](Error::is_outcome_unknown) is true.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, it is unknown whether the transaction was committed.
+    pub async fn complete_and_commit(
+        mut self,
+        claim: &Claim,
+        record: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        let operation = claim.operation();
+        self.claimed
+            .retain(|claimed| *claimed != (operation, false));
+        let operation = operation.to_bytes();
+        let (statement, values) = completion(self.dialect, &operation, claim, record);
+        self.end_with(statement, &values).await
     }
 
     /// Gives a claim back: the transaction may be committed, and nothing is remembered.
@@ -161,23 +203,16 @@ impl<D: Database> Tx<D> {
     /// # Errors
     ///
     /// * [`Invalid`](crate::ErrorKind::Invalid): a claim is neither completed nor withdrawn. The transaction is rolled back.
+    /// * [`Unavailable`](crate::ErrorKind::Unavailable): an earlier statement of this transaction has failed, and PostgreSQL rolls it back.
     /// * An error of which [`is_outcome_unknown`](Error::is_outcome_unknown) is true: COMMIT was not answered, or failed. Do not take the
     ///   work for failed, and do not acknowledge a message: [`Claim::settle`] finds out.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, it is unknown whether the transaction was committed.
-    pub async fn commit(mut self) -> Result<(), Error> {
-        if self.claimed.iter().any(|(_, done)| !done) {
-            self.roll_back_quietly().await;
-            return Err(Error::invalid(
-                "a claim of this transaction is neither completed nor withdrawn, because its work was dropped; it was rolled back",
-            ));
-        }
-        match self.tx.take() {
-            Some(tx) => D::commit(tx).await.map_err(unknown::<D>),
-            None => Ok(()),
-        }
+    pub async fn commit(self) -> Result<(), Error> {
+        let sound = self.dialect.statements().sound;
+        self.end_with(sound, &[]).await
     }
 
     /// Rolls back.
@@ -207,6 +242,29 @@ impl<D: Database> Tx<D> {
         }
     }
 
+    /// Runs the last statement of the transaction, and commits.
+    async fn end_with(
+        mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<(), Error> {
+        if self.claimed.iter().any(|(_, done)| !done) {
+            self.roll_back_quietly().await;
+            return Err(Error::invalid(
+                "a claim of this transaction is neither completed nor withdrawn, because its work was dropped; it was rolled back",
+            ));
+        }
+        let Some(tx) = self.tx.take() else {
+            return Ok(());
+        };
+        let committed = D::query_and_commit(tx, statement, values).await;
+        committed.map_err(|error| match error {
+            CommitError::NotCommitted(None) => gone(),
+            CommitError::NotCommitted(Some(error)) => failure::<D>(self.dialect, error),
+            CommitError::Unknown(error) => unknown::<D>(error),
+        })
+    }
+
     /// Runs one of the kit's statements.
     pub(super) async fn query(
         &mut self,
@@ -221,9 +279,7 @@ impl<D: Database> Tx<D> {
     /// Notes that a claim is completed or withdrawn. Without a row, it is gone.
     fn end(&mut self, claim: &Claim, row: Option<&Row>, done: bool) -> Result<(), Error> {
         if row.is_none() {
-            return Err(Error::invalid(
-                "the claim of this run is gone, because a statement has rolled the transaction back or committed it",
-            ));
+            return Err(gone());
         }
         let operation = claim.operation();
         self.claimed.retain(|(other, _)| *other != operation);
@@ -235,6 +291,32 @@ impl<D: Database> Tx<D> {
 
     fn open(&mut self) -> &mut D::Tx {
         self.tx.as_mut().expect("only `self` by value takes it")
+    }
+}
+
+/// Returns the values of the claim's statement. That of SQLite takes the first three.
+fn claim_values<'a>(operation: &'a [u8], claim: &'a Claim) -> [Value<'a>; 4] {
+    [
+        Value::Bytes(operation),
+        Value::Bytes(claim.run()),
+        Value::Int(claim.life_ms()),
+        Value::Int(claim.advisory_lock()),
+    ]
+}
+
+/// Returns the statement that completes a claim, and its values.
+fn completion<'a>(
+    dialect: Dialect,
+    operation: &'a [u8],
+    claim: &'a Claim,
+    record: Option<&'a [u8]>,
+) -> (&'static str, Vec<Value<'a>>) {
+    let statements = dialect.statements();
+    let mut values = vec![Value::Bytes(operation), Value::Bytes(claim.run())];
+    values.extend(record.map(Value::Bytes));
+    match record {
+        Some(_) => (statements.complete, values),
+        None => (statements.complete_without_record, values),
     }
 }
 

@@ -94,17 +94,16 @@ impl<D: Database> Run<D> {
     async fn claimed(&self) -> Result<Tx<D>, Refusal> {
         let mut pauses = Pauses::of(self.terms.wait);
         loop {
-            let mut tx = Tx::begin(&self.database)
-                .await
-                .map_err(|error| self.failed(error))?;
             let Some(claim) = &self.terms.claim else {
-                return Ok(tx);
+                let begun = Tx::begin(&self.database).await;
+                return begun.map_err(|error| self.failed(error));
             };
-            let refusal = match tx.claim(claim).await {
-                Ok(Claimed::Granted) => return Ok(tx),
-                Ok(Claimed::Recorded(found)) => Refusal::Found(found),
-                Ok(_) => Refusal::Busy,
-                Err(error) => self.failed(error),
+            let begun = Tx::begin_and_claim(&self.database, claim).await;
+            let (tx, claimed) = begun.map_err(|error| self.failed(error))?;
+            let refusal = match claimed {
+                Claimed::Granted => return Ok(tx),
+                Claimed::Recorded(found) => Refusal::Found(found),
+                _ => Refusal::Busy,
             };
             // A run that waits holds no connection.
             roll_back(tx).await;
@@ -115,22 +114,16 @@ impl<D: Database> Run<D> {
         }
     }
 
-    async fn complete(&self, tx: &mut Tx<D>, kept: Option<&Kept>) -> Result<(), Error> {
-        match (&self.terms.claim, kept) {
-            (Some(claim), Some(Kept::Answer(record, _))) => tx.complete(claim, Some(record)).await,
-            (Some(claim), Some(Kept::Done(_))) => tx.complete(claim, None).await,
-            (Some(claim), None) => tx.withdraw(claim).await,
-            (None, _) => Ok(()),
-        }
-    }
-
-    async fn commit(&self, mut tx: Tx<D>, kept: Option<Kept>) -> Result<(), Refusal> {
-        // COMMIT alone succeeds after a statement has failed, and then commits nothing.
-        if let Err(error) = self.complete(&mut tx, kept.as_ref()).await {
-            roll_back(tx).await;
-            return Err(self.failed(error));
-        }
-        match tx.commit().await {
+    async fn commit(&self, tx: Tx<D>, kept: Option<Kept>) -> Result<(), Refusal> {
+        let committed = match (&self.terms.claim, &kept) {
+            (Some(claim), Some(Kept::Answer(record, _))) => {
+                tx.complete_and_commit(claim, Some(record)).await
+            }
+            (Some(claim), Some(Kept::Done(_))) => tx.complete_and_commit(claim, None).await,
+            (Some(claim), None) => withdraw_and_commit(tx, claim).await,
+            (None, _) => tx.commit().await,
+        };
+        match committed {
             Ok(()) => Ok(()),
             Err(error) if error.is_outcome_unknown() => self.settle(kept.is_some()).await,
             Err(error) => Err(self.failed(error)),
@@ -199,6 +192,14 @@ impl<D: Database> AnyRun for Run<D> {
             Run::commit(&self, tx, kept).await
         })
     }
+}
+
+async fn withdraw_and_commit<D: Database>(mut tx: Tx<D>, claim: &Claim) -> Result<(), Error> {
+    if let Err(error) = tx.withdraw(claim).await {
+        roll_back(tx).await;
+        return Err(error);
+    }
+    tx.commit().await
 }
 
 async fn roll_back<D: Database>(tx: Tx<D>) {

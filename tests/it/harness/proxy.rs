@@ -48,11 +48,11 @@ async fn what_follows_held_bytes_on_their_connection_is_held_too() {
     let mut stream = connect(&proxy).await;
     proxy.set(Direction::Requests, Flow::HoldFrom(b"SET a".to_vec()));
     assert_eq!(ping(&mut stream).await.expect("an answer"), PONG);
+    assert!(!proxy.has_met(Direction::Requests));
 
     stream.write_all(SET).await.expect("the proxy takes it");
-    wait::until("the request is held", || {
-        proxy.held(Direction::Requests) == SET.len() as u64
-    });
+    wait::until("the request is held", || proxy.has_met(Direction::Requests));
+    assert_eq!(proxy.held(Direction::Requests), SET.len() as u64);
     stream.write_all(PING).await.expect("the proxy takes it");
     wait::until("what follows is held", || {
         proxy.held(Direction::Requests) == (SET.len() + PING.len()) as u64

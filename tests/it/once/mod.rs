@@ -7,6 +7,7 @@ mod closures;
 mod functions;
 mod kills;
 mod misconfigured;
+mod one_trip;
 pub(crate) mod postgres;
 mod postgres_alone;
 mod processes;

@@ -1,8 +1,10 @@
 //! A PostgreSQL of its own, by deadpool-postgres.
 
+use std::net::SocketAddr;
+
 use deadpool_postgres::{ClientWrapper, Config, Pool};
 use lock_core::once;
-use lock_tests::SqlServer;
+use lock_tests::{Proxy, SqlServer};
 use tokio_postgres::NoTls;
 
 use super::suite::Fixture;
@@ -20,6 +22,15 @@ pub(crate) struct Fresh {
 }
 
 impl Fresh {
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Returns a pool behind a proxy.
+    pub(crate) fn through(&self, proxy: &Proxy) -> Postgres {
+        pool(&self.server.url_through(proxy))
+    }
+
     /// Returns a pool of this user, who needs no password.
     pub(crate) fn of_user(&self, user: &str) -> Postgres {
         pool(&self.server.url().replace("locks@", &format!("{user}@")))

@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use axum::routing::post;
 use lock_core::LockManager;
-use lock_core::once::{Database, Dialect, Row, Value};
+use lock_core::once::{CommitError, Database, Dialect, Row, Value};
 use lock_tests::needs;
 use lock_tower::{LockLayer, Once, Refused, Replay};
 use tokio::sync::Semaphore;
@@ -64,6 +64,19 @@ impl<D: Database> Database for Counted<D> {
         Ok(Open { tx, asked })
     }
 
+    async fn begin_and_query(
+        &self,
+        begin: &'static str,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<(Open<D::Tx>, Option<Row>), D::Error> {
+        self.asked.note(begin);
+        self.asked.note(statement);
+        let (tx, row) = self.db.begin_and_query(begin, statement, values).await?;
+        let asked = self.asked.clone();
+        Ok((Open { tx, asked }, row))
+    }
+
     async fn read(
         &self,
         statement: &'static str,
@@ -93,6 +106,16 @@ impl<D: Database> Database for Counted<D> {
     async fn commit(tx: Open<D::Tx>) -> Result<(), D::Error> {
         tx.asked.note("COMMIT");
         D::commit(tx.tx).await
+    }
+
+    async fn query_and_commit(
+        tx: Open<D::Tx>,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<(), CommitError<D::Error>> {
+        tx.asked.note(statement);
+        tx.asked.note("COMMIT");
+        D::query_and_commit(tx.tx, statement, values).await
     }
 
     async fn rollback(tx: Open<D::Tx>) -> Result<(), D::Error> {
@@ -167,10 +190,14 @@ async fn counted<F: Fixture + 'static>() {
     server.leave.add_permits(1);
     assert_eq!(server.status().await, StatusCode::CREATED);
     let of_the_kit = server.asked.take();
+    let complete = match fixture.db().dialect() {
+        Dialect::Postgres => "WITH",
+        _ => "UPDATE",
+    };
     // BEGIN and COMMIT are those of the handler.
     assert_eq!(
         of_the_kit,
-        ["SELECT", "BEGIN", "INSERT", "UPDATE", "COMMIT"]
+        ["SELECT", "BEGIN", "INSERT", complete, "COMMIT"]
     );
     assert_eq!(server.status().await, StatusCode::CREATED);
     assert_eq!(server.asked.take(), ["SELECT"]);

@@ -1,7 +1,7 @@
 //! Holds the rules that a test sets and that every connection reads before each byte.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::load::Load;
@@ -72,6 +72,7 @@ impl Plan {
             if let Flow::HoldAfter(n) = flow { n } else { 0 },
             Ordering::Relaxed,
         );
+        lane.met.store(false, Ordering::Relaxed);
         lane.flow = flow;
     }
 
@@ -101,6 +102,8 @@ pub(super) struct Lane {
     budget: AtomicU64,
     passed: AtomicU64,
     held: Arc<AtomicU64>,
+    /// Whether a piece with the bytes of [`Flow::HoldFrom`] has come.
+    met: AtomicBool,
 }
 
 /// The rule's decision about a piece that arrived at a given time.
@@ -119,7 +122,10 @@ impl Lane {
     pub(super) fn judge(&self, arrived: Instant, piece: &[u8]) -> Verdict<'_> {
         let length = piece.len();
         match &self.flow {
-            Flow::HoldFrom(bytes) if contains(piece, bytes) => Verdict::Never,
+            Flow::HoldFrom(bytes) if contains(piece, bytes) => {
+                self.met.store(true, Ordering::Relaxed);
+                Verdict::Never
+            }
             Flow::HoldFrom(_) => Verdict::Pass(length),
             Flow::Pass | Flow::ClockAhead(_) | Flow::SetWithoutGet => Verdict::Pass(length),
             Flow::Hold => Verdict::Never,
@@ -154,6 +160,10 @@ impl Lane {
 
     pub(super) fn passed(&self) -> u64 {
         self.passed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn has_met(&self) -> bool {
+        self.met.load(Ordering::Relaxed)
     }
 
     pub(super) fn held(&self) -> u64 {
@@ -205,6 +215,7 @@ impl Default for Lane {
             budget: AtomicU64::new(0),
             passed: AtomicU64::new(0),
             held: Arc::default(),
+            met: AtomicBool::new(false),
         }
     }
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::test_nodes::{Between, manager_on};
+use super::test_nodes::{Between, manager_with};
+use crate::LockManager;
 use crate::base::clock::Clock;
 use crate::base::options::Wait;
+use crate::base::settings::Settings;
 use crate::store::vote::{Vote, VoteOperation, VoteOutcome};
 use crate::store::{Failure, Lane, MemoryStore, Operation, Outcome, Store};
 
@@ -69,12 +71,22 @@ impl Between for Outrun {
     }
 }
 
+/// An attempt is given up after a part of the `operation_timeout`, which a busy machine must not use up.
+async fn patient_manager(stores: Vec<Arc<dyn Store>>) -> LockManager {
+    let patient = Settings {
+        defaults: (Duration::from_secs(600), Wait::Forever),
+        operation_timeout: Duration::from_secs(60),
+        ..Settings::default()
+    };
+    manager_with(stores, patient).await
+}
+
 #[tokio::test]
 async fn a_number_that_is_outrun_again_and_again_is_no_outage() {
     let outrun = || Outrun::new(AHEAD, false);
     let node = MemoryStore::new(Clock::default());
     let stores: [Arc<dyn Store>; 3] = [outrun(), outrun(), node];
-    let locks = manager_on(stores.into(), Duration::from_secs(60)).await;
+    let locks = patient_manager(stores.into()).await;
     let guard = locks.lock("k").wait(Wait::None).acquire().await;
     guard.expect("free").release().await.expect("held");
 }
@@ -87,7 +99,7 @@ async fn a_vote_stands_though_its_node_refuses_the_next_question() {
         Outrun::new(1, false),
         MemoryStore::new(Clock::default()),
     ];
-    let locks = manager_on(stores.into(), Duration::from_secs(60)).await;
+    let locks = patient_manager(stores.into()).await;
     let guard = locks.lock("k").wait(Wait::None).acquire().await;
     let guard = guard.expect("two nodes vote for it in the second round");
     assert_eq!(refusing.node.counts().0, 1, "the first vote stands");

@@ -93,6 +93,7 @@ impl Database for Db {
             (DatabaseErrorKind::SerializationFailure, _) => "40001",
             (DatabaseErrorKind::ReadOnlyTransaction, _) => "25006",
             (_, "deadlock detected") => "40P01",
+            (_, "division by zero") => "22012",
             (_, "relation \"lockkit_once\" does not exist") => "42P01",
             (_, "permission denied for table lockkit_once") => "42501",
             _ => return None,

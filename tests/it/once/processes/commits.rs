@@ -60,3 +60,21 @@ async fn a_commit_that_arrives_late_is_a_409_and_then_a_replay() {
     let again = answer(pay(stage.second.address(), PATH, 7).await);
     assert_replayed(&again);
 }
+
+#[tokio::test]
+async fn a_commit_that_is_still_under_way_is_unknown_and_then_a_replay() {
+    needs!(postgres);
+    let stage = Stage::start();
+    let request = stage.held_at(Direction::Requests, COMMIT, 7).await;
+    // The connection ends for the process, and not for the server.
+    stage.proxy.outlive_clients();
+    let unknown = request.await.expect("no panic").expect("an answer");
+    assert_eq!(unknown.status, 503, "{unknown:?}");
+    assert!(unknown.body.contains("lock_outcome_unknown"), "{unknown:?}");
+    assert_busy(pay(stage.second.address(), PATH, 7).await);
+
+    stage.proxy.pass();
+    stage.proxy.thaw();
+    let payment = stage.assert_paid_once(7).await;
+    assert_eq!(payment.process, stage.first.process.pid());
+}

@@ -2,14 +2,14 @@
 
 use lock_tests::{Direction, needs};
 
-use super::{COMPLETED, PATH, Stage, answer, assert_busy, assert_replayed};
+use super::{CLAIMED, PATH, Stage, answer, assert_busy, assert_replayed};
 use crate::payments::service::pay;
 
 #[tokio::test]
 async fn a_frozen_process_keeps_the_key_until_it_wakes() {
     needs!(postgres);
     let stage = Stage::start();
-    let request = stage.held_at(Direction::Replies, COMPLETED, 7).await;
+    let request = stage.held_at(Direction::Replies, CLAIMED, 7).await;
     stage.first.process.stop();
     stage.proxy.pass();
     for _ in 0..3 {
@@ -31,7 +31,7 @@ async fn a_frozen_process_keeps_the_key_until_the_server_ends_it() {
     stage.books.execute(limit).await;
     // Later connections have the limit.
     stage.first.kill();
-    let request = stage.held_at(Direction::Replies, COMPLETED, 7).await;
+    let request = stage.held_at(Direction::Replies, CLAIMED, 7).await;
     stage.first.process.stop();
     stage.proxy.pass();
     // It takes the payment as soon as the server has ended the transaction of the frozen process.
@@ -40,8 +40,9 @@ async fn a_frozen_process_keeps_the_key_until_the_server_ends_it() {
 
     stage.first.process.cont();
     let late = request.await.expect("no panic").expect("an answer");
-    // Its COMMIT fails, and the claim that finds out why finds the payment of the other process.
-    let late = answer(Ok(late));
-    assert_replayed(&late);
+    // Its next statement fails, because its transaction has ended.
+    assert_eq!(late.status, 503, "{late:?}");
+    let again = answer(pay(stage.first.address(), PATH, 7).await);
+    assert_replayed(&again);
     stage.assert_paid_once(7).await;
 }

@@ -19,9 +19,9 @@ use crate::payments::service::{Payment, Service, pay};
 
 const PATH: &str = "/once/payments";
 
-/// The last bytes that a client and the server exchange about a commit, and the server's answer to `complete`.
+/// The last bytes that a client and the server exchange about a commit, and the server's answer to a claim.
 const COMMIT: &[u8] = b"COMMIT\0";
-const COMPLETED: &[u8] = b"UPDATE 1\0";
+const CLAIMED: &[u8] = b"INSERT 0 1\0";
 
 struct Stage {
     first: Service,
@@ -56,7 +56,7 @@ impl Stage {
         let request = tokio::spawn(pay(self.first.address(), PATH, amount));
         wait::eventually("the proxy holds the bytes", async || {
             assert!(!request.is_finished(), "an answer without these bytes");
-            self.proxy.held(direction) > 0
+            self.proxy.has_met(direction)
         })
         .await;
         request

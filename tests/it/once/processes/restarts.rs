@@ -2,7 +2,7 @@
 
 use lock_tests::{Direction, needs};
 
-use super::{COMMIT, COMPLETED, PATH, Stage, answer, assert_replayed};
+use super::{CLAIMED, COMMIT, PATH, Stage, answer, assert_replayed};
 use crate::payments::books::Books;
 use crate::payments::service::pay;
 
@@ -13,7 +13,7 @@ async fn postgres_restarts() {
     let before = answer(pay(stage.first.address(), PATH, 1).await);
 
     // An open transaction ends.
-    let request = stage.held_at(Direction::Replies, COMPLETED, 2).await;
+    let request = stage.held_at(Direction::Replies, CLAIMED, 2).await;
     stage.crash();
     let refused = request.await.expect("no panic").expect("an answer");
     assert_eq!(refused.status, 503, "{refused:?}");

@@ -2,14 +2,14 @@
 
 use lock_tests::{Direction, needs};
 
-use super::{COMPLETED, PATH, Stage, answer, assert_busy, assert_replayed};
+use super::{CLAIMED, PATH, Stage, answer, assert_busy, assert_replayed};
 use crate::payments::service::pay;
 
 #[tokio::test]
 async fn two_processes_without_redis() {
     needs!(postgres);
     let stage = Stage::start();
-    let request = stage.held_at(Direction::Replies, COMPLETED, 7).await;
+    let request = stage.held_at(Direction::Replies, CLAIMED, 7).await;
     for service in [&stage.first, &stage.second] {
         assert_busy(pay(service.address(), PATH, 7).await);
     }

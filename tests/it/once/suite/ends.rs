@@ -48,12 +48,15 @@ pub(crate) async fn a_rolled_back_transaction_frees_the_key<F: Fixture>() {
 
 pub(crate) async fn complete_finds_only_its_own_claim<F: Fixture>() {
     let fixture = F::start().await;
+    for (key, record) in [("k", Some(&b"x"[..])), ("k", None), ("l", None)] {
+        let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
+        tx.claim(&claim("k")).await.expect("an answer");
+        let strange = tx.complete(&claim(key), record).await;
+        assert!(strange.expect_err("the claim of another run").is_invalid());
+        tx.rollback().await.expect("an answer");
+    }
     let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
     tx.claim(&claim("k")).await.expect("an answer");
-    let strange = tx.complete(&claim("k"), Some(b"x")).await;
-    assert!(strange.expect_err("the claim of another run").is_invalid());
-    let strange = tx.complete(&claim("l"), None).await;
-    assert!(strange.expect_err("no claim").is_invalid());
     let strange = tx.withdraw(&claim("k")).await;
     assert!(strange.expect_err("the claim of another run").is_invalid());
 }
@@ -99,4 +102,41 @@ pub(crate) async fn a_dropped_claim_lets_nothing_be_committed<F: Fixture>() {
     }
     assert!(tx.commit().await.is_err(), "the claim may be granted");
     assert_eq!(fixture.effects().await, 0);
+}
+
+pub(crate) async fn a_completion_and_its_commit_are_found_by_the_next_claim<F: Fixture>() {
+    let fixture = F::start().await;
+    for (key, record) in [("k", Some(&b"answer"[..])), ("l", None)] {
+        let own = claim(key);
+        let begun = Tx::begin_and_claim(&fixture.db(), &own).await;
+        let (mut tx, claimed) = begun.expect("an answer");
+        assert_eq!(claimed, Claimed::Granted);
+        effect::<F>(&mut tx).await;
+        let ended = tx.complete_and_commit(&own, record).await;
+        ended.expect("its own");
+        let begun = Tx::begin_and_claim(&fixture.other(), &claim(key)).await;
+        let (tx, claimed) = begun.expect("an answer");
+        match claimed {
+            Claimed::Recorded(found) => {
+                assert!(found.is_of(&own));
+                assert_eq!(found.record.as_deref(), record);
+            }
+            claimed => panic!("{claimed:?}"),
+        }
+        tx.commit().await.expect("nothing is open");
+    }
+    assert_eq!((fixture.effects().await, fixture.records().await), (2, 2));
+}
+
+pub(crate) async fn a_claim_that_is_gone_lets_nothing_be_committed<F: Fixture>() {
+    let fixture = F::start().await;
+    for record in [Some(&b"answer"[..]), None] {
+        let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
+        effect::<F>(&mut tx).await;
+        // The transaction has not claimed it, or not any more.
+        let gone = tx.complete_and_commit(&claim("k"), record).await;
+        let gone = gone.expect_err("no claim");
+        assert!(gone.is_invalid() && !gone.is_outcome_unknown(), "{gone}");
+        assert_eq!((fixture.effects().await, fixture.records().await), (0, 0));
+    }
 }

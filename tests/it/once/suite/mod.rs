@@ -133,6 +133,8 @@ macro_rules! once_suite {
                 a_commit_with_an_open_claim_is_refused,
                 a_withdrawn_claim_leaves_the_effect_and_no_record,
                 a_dropped_claim_lets_nothing_be_committed,
+                a_completion_and_its_commit_are_found_by_the_next_claim,
+                a_claim_that_is_gone_lets_nothing_be_committed,
             }
             settling {
                 a_commit_that_arrived_is_committed,

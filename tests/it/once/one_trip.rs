@@ -1,0 +1,170 @@
+//! Two statements in one trip to PostgreSQL: the second one is on its way before the first one is answered.
+
+use lock_core::once::{Claimed, Database, Dialect, Row, Tx, Value, peek};
+use lock_tests::{Direction, Flow, Proxy, needs, wait};
+
+use super::postgres::{Fresh, Postgres};
+use super::suite::{Fixture, claim, done, effect};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn begin_and_claim_are_one_trip_and_completion_and_commit_another() {
+    needs!(postgres);
+    let fixture = Fresh::start().await;
+    let proxy = Proxy::to(fixture.address());
+    let db = fixture.through(&proxy);
+    // It makes the connection and prepares the statements.
+    let first = done::<Fresh>(&db, &claim("first"), Some(b"1")).await;
+    first.expect("an answer");
+
+    let own = claim("k");
+    proxy.set(Direction::Replies, Flow::Hold);
+    let beginning = {
+        let (db, own) = (db.clone(), own.clone());
+        tokio::spawn(async move { Tx::begin_and_claim(&db, &own).await })
+    };
+    wait::eventually("the server grants the claim", async || {
+        let locks = "SELECT convert_to(count(*)::text, 'UTF8'), NULL::bytea FROM pg_locks \
+                     WHERE locktype = 'advisory'";
+        fixture.count(locks, "").await == 1
+    })
+    .await;
+    assert!(!beginning.is_finished(), "no answer has come");
+    proxy.pass();
+    let begun = beginning.await.expect("no panic").expect("an answer");
+    let (mut tx, claimed) = begun;
+    assert_eq!(claimed, Claimed::Granted);
+    effect::<Fresh>(&mut tx).await;
+
+    proxy.set(Direction::Replies, Flow::Hold);
+    let operation = own.operation();
+    let ending = tokio::spawn(async move { tx.complete_and_commit(&own, Some(b"2")).await });
+    wait::eventually("the server commits", async || {
+        let found = peek(&fixture.db(), operation).await;
+        found.expect("an answer").is_some()
+    })
+    .await;
+    assert!(!ending.is_finished(), "no answer has come");
+    proxy.pass();
+    ending.await.expect("no panic").expect("a commit");
+    assert_eq!(fixture.effects().await, 2);
+}
+
+/// A database that refuses to begin.
+#[derive(Clone)]
+struct Refusing(Postgres);
+
+impl Database for Refusing {
+    type Tx = <Postgres as Database>::Tx;
+    type Connection = <Postgres as Database>::Connection;
+    type Error = <Postgres as Database>::Error;
+
+    fn dialect(&self) -> Dialect {
+        self.0.dialect()
+    }
+
+    async fn begin(&self, _: &'static str) -> Result<Self::Tx, Self::Error> {
+        self.0.begin("BEGIN WITHOUT LUCK").await
+    }
+
+    async fn begin_and_query(
+        &self,
+        _: &'static str,
+        sql: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<(Self::Tx, Option<Row>), Self::Error> {
+        let begin = "BEGIN WITHOUT LUCK";
+        self.0.begin_and_query(begin, sql, values).await
+    }
+
+    async fn read(
+        &self,
+        sql: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Option<Row>, Self::Error> {
+        self.0.read(sql, values).await
+    }
+
+    async fn query(
+        tx: &mut Self::Tx,
+        sql: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Option<Row>, Self::Error> {
+        Postgres::query(tx, sql, values).await
+    }
+
+    fn connection(tx: &mut Self::Tx) -> &mut Self::Connection {
+        Postgres::connection(tx)
+    }
+
+    fn connection_ref(tx: &Self::Tx) -> &Self::Connection {
+        Postgres::connection_ref(tx)
+    }
+
+    async fn commit(tx: Self::Tx) -> Result<(), Self::Error> {
+        Postgres::commit(tx).await
+    }
+
+    async fn rollback(tx: Self::Tx) -> Result<(), Self::Error> {
+        Postgres::rollback(tx).await
+    }
+}
+
+/// The claim is on its way when BEGIN fails, and is then a transaction of its own.
+#[tokio::test]
+async fn a_begin_that_fails_claims_nothing() {
+    needs!(postgres);
+    let fixture = Fresh::start().await;
+    let begun = Tx::begin_and_claim(&Refusing(fixture.db()), &claim("k")).await;
+    let refused = begun.expect_err("the server does not know the word");
+    assert!(
+        refused.is_unavailable() && !refused.is_outcome_unknown(),
+        "{refused}"
+    );
+    assert_eq!(fixture.records().await, 0);
+    let free = Tx::begin_and_claim(&fixture.db(), &claim("k")).await;
+    assert_eq!(free.expect("an answer").1, Claimed::Granted);
+}
+
+#[tokio::test]
+async fn a_statement_that_fails_beside_its_commit_is_no_unknown_outcome() {
+    needs!(postgres);
+    let fixture = Fresh::start().await;
+    let db = fixture.db();
+    let own = claim("k");
+    let (mut tx, _) = Tx::begin_and_claim(&db, &own).await.expect("an answer");
+    effect::<Fresh>(&mut tx).await;
+    Fresh::execute(&mut tx, "SELECT 1 / 0")
+        .await
+        .expect_err("a division by zero");
+    let failed = tx.complete_and_commit(&own, Some(b"answer")).await;
+    let failed = failed.expect_err("the transaction has failed");
+    assert!(
+        failed.is_unavailable() && !failed.is_outcome_unknown(),
+        "{failed}"
+    );
+    assert!(
+        failed.to_string().contains("do not ignore the error"),
+        "{failed}"
+    );
+    assert_eq!((fixture.effects().await, fixture.records().await), (0, 0));
+    // The connection is in the pool again, with no transaction.
+    done::<Fresh>(&db, &own, None).await.expect("a free key");
+}
+
+/// PostgreSQL answers such a COMMIT without an error.
+#[tokio::test]
+async fn the_commit_of_a_failed_transaction_is_an_error() {
+    needs!(postgres);
+    let fixture = Fresh::start().await;
+    let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
+    effect::<Fresh>(&mut tx).await;
+    Fresh::execute(&mut tx, "SELECT 1 / 0")
+        .await
+        .expect_err("a division by zero");
+    let failed = tx.commit().await.expect_err("nothing was committed");
+    assert!(
+        failed.is_unavailable() && !failed.is_outcome_unknown(),
+        "{failed}"
+    );
+    assert_eq!(fixture.effects().await, 0);
+}
