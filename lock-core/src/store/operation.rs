@@ -205,6 +205,7 @@ pub(crate) struct Release {
     pub(crate) ttl: Duration,
     /// The fencing token of the lease, if it was granted: no later one may be lower.
     pub(crate) fence: Option<FencingToken>,
-    /// Whether no caller waits for the answer. A quorum then tells all nodes before it counts as done.
+    /// Whether no caller waits for the answer. A quorum then tells all nodes before it counts as done, and in a cluster whose
+    /// slot moves it fails where the queue cannot be reached.
     pub(crate) in_background: bool,
 }

@@ -1,6 +1,7 @@
 //! Tests a cluster of Redis nodes: locks, waiters and new requests while slots and nodes move.
 
 mod failover;
+mod given_up;
 mod hanging;
 mod keys;
 mod lock_all;

@@ -153,6 +153,8 @@ impl RedisStore {
             let release = Release {
                 token: replaced.token,
                 fence: replaced.fence,
+                // The caller waits for the acquire behind it.
+                in_background: false,
                 ..acquire.undo()
             };
             // A question that names its own token only reports the fencing token that was used.
@@ -206,8 +208,11 @@ impl RedisStore {
         };
         let after = cooldown.unwrap_or_default().span;
         let told = Part::Tell(release.clone(), after);
-        if self.step(told, dispatch).await.is_err() {
-            self.handed_off.note_unserved(&release, after);
+        match self.step(told, dispatch).await {
+            // The keeper repeats the request. A waiter that is gone would stay in the queue otherwise.
+            Err(trouble) if release.in_background => return Err(trouble),
+            Err(_) => self.handed_off.note_unserved(&release, after),
+            Ok(_) => {}
         }
         Ok(freed)
     }
