@@ -73,11 +73,11 @@ impl Ledger {
 impl Plan {
     /// Returns whether the slot of the key of a call may have been on its way while the call was asked.
     pub(super) fn moves_at_the_time_of(&self, call: &Call) -> bool {
-        self.moves_before(call, call.answered)
+        self.moves_between(call.asked, call.answered, call)
     }
 
-    /// Returns whether the slot of the key of a call may have been on its way between its begin and this time.
-    fn moves_before(&self, call: &Call, end: Option<u64>) -> bool {
+    /// Returns whether the slot of the key of a call may have been on its way between these times.
+    fn moves_between(&self, begin: u64, end: Option<u64>, call: &Call) -> bool {
         let end = end.unwrap_or(u64::MAX);
         // A move goes on when its nodes do.
         let over = self.last_fault_ends() + AFTERMATH;
@@ -95,7 +95,7 @@ impl Plan {
             };
             matches!(planned.fault, Fault::MoveSlot { slot, .. } if slots.contains(&slot))
                 && planned.at <= end
-                && call.asked <= ends
+                && begin <= ends
         })
     }
 }
@@ -103,14 +103,16 @@ impl Plan {
 /// Returns whether an operation was told that it has no answer, where its time is too short for the steps that it takes
 /// while its slot moves.
 fn is_overdue_in_parts(plan: &Plan, call: &Call) -> bool {
-    let is_overdue = match &call.answer {
-        Answer::Refused(why) => why.contains(NO_ANSWER),
-        Answer::NotReleased(why) => why.contains(NOT_CONFIRMED),
-        _ => false,
+    let timeout = plan.processes[call.process].operation_timeout;
+    let (begin, end) = match &call.answer {
+        Answer::Refused(why) if why.contains(NO_ANSWER) => (call.asked, call.answered),
+        Answer::NotReleased(why) if why.contains(NOT_CONFIRMED) => {
+            let begin = call.left.unwrap_or(call.asked);
+            (begin, Some(begin + timeout))
+        }
+        _ => return false,
     };
-    is_overdue
-        && plan.processes[call.process].operation_timeout < longest_in_parts(plan)
-        && plan.moves_at_the_time_of(call)
+    timeout < longest_in_parts(plan) && plan.moves_between(begin, end, call)
 }
 
 /// Returns whether a lock was lost whose ttl is too short for a renewal while its slot moves. The renewals have the last two
@@ -118,7 +120,7 @@ fn is_overdue_in_parts(plan: &Plan, call: &Call) -> bool {
 fn is_too_short_for_parts(plan: &Plan, call: &Call) -> bool {
     let end = call.lost.or(call.left).or(call.answered);
     let longest = longest_in_parts(plan);
-    call.answer.is_loss() && call.ttl / 3 * 2 < longest && plan.moves_before(call, end)
+    call.answer.is_loss() && call.ttl / 3 * 2 < longest && plan.moves_between(call.asked, end, call)
 }
 
 /// The longest time of an operation while its slot moves.
@@ -202,6 +204,25 @@ mod tests {
         assert_eq!(broken(1, 300, 2), [BROKEN]);
         assert_eq!(broken(5, 1_000, 2), [BROKEN]);
         assert_eq!(broken(5, 300, 9), [BROKEN]);
+    }
+
+    #[test]
+    fn a_release_is_late_only_if_the_slot_moves_at_its_own_time() {
+        let broken = |asked: u64, left: u64| {
+            let mut plan = moving();
+            plan.faults[0].at = 4 * SECOND;
+            plan.latency = 5 * MILLI;
+            plan.processes[0].operation_timeout = 200 * MILLI;
+            let mut ledger = Ledger::default();
+            let call = asks(&mut ledger, Owning::Alone, Some(0), asked, Some(asked));
+            ledger.calls[call].left = Some(left * SECOND);
+            ledger.calls[call].answer = Answer::NotReleased(NOT_CONFIRMED.to_owned());
+            ledger.check_causes_in_cluster(&plan);
+            rules(&ledger)
+        };
+        assert!(broken(2, 5).is_empty());
+        assert_eq!(broken(2, 3), [BROKEN]);
+        assert_eq!(broken(5, 9), [BROKEN]);
     }
 
     #[test]
