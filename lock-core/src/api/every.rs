@@ -110,7 +110,8 @@ impl Every {
     /// * **At most one run of a tick is completed**, also where the clocks of the processes differ, because ticks are
     ///   counted by the clock of the server that has the key. If that clock steps, or another server with another clock takes
     ///   its place, a tick may be left out or repeated. A tick may also be repeated if a server loses the key.
-    /// * **A run that lasts longer than its tick** goes on. The ticks that have begun by its end are left out.
+    /// * **A run that lasts longer than its tick** goes on. The ticks that have begun before the store hears of its end
+    ///   are left out.
     /// * **A run that does not complete** (its process crashes, it reaches `max_hold`, or its lock is lost) is repeated
     ///   only by a process that asks later in the same tick, such as one that starts. The others were refused already.
     /// * **The store does not answer.** The process asks again, after 100 ms at first and after 10 s at most. If the tick

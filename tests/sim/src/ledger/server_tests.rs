@@ -1,8 +1,8 @@
 //! The rules about what servers were asked and told, each broken and kept by a ledger that is written by hand.
 
 use super::tests::{asks, calm, owns, rules, with, world};
-use super::{Foreign, Job, Ledger, Owning, Ping, Run};
-use crate::plan::{MOST_KEYS, Topology, Verb, lock_name};
+use super::{BodyEnd, Foreign, Job, Ledger, Owning, Ping, Run};
+use crate::plan::{MOST_KEYS, Topology, Verb, Weather, lock_name};
 use crate::world::{EPOCH, Fault, Kind, MILLI, SECOND, Write};
 
 #[test]
@@ -260,4 +260,32 @@ fn a_job_that_runs_in_the_tick_of_its_call_breaks_a_rule_unless_the_clock_was_se
         sim.end();
         assert_eq!(rules(&ledger), broken);
     }
+}
+
+#[test]
+fn a_tick_is_left_out_where_the_release_of_the_run_before_may_come_after_its_begin() {
+    let broken_behind = |ended: i64| {
+        let mut plan = calm();
+        (plan.topology, plan.weather) = (Topology::Cluster, Weather::Calm);
+        plan.latency = 5 * MILLI;
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 0, Some(0));
+        let sim = world();
+        let job = ledger.takes_part(Job::begins(0, plan.own_key(Verb::Every), SECOND, false));
+        let run = Run::begins(job, call, EPOCH, EPOCH + 1_000_000);
+        sim.end();
+        ledger.runs.push(run);
+        let end = BodyEnd {
+            at: 0,
+            server_time: EPOCH + 1_000 * ended,
+            held_for: 0,
+            is_lost: false,
+        };
+        ledger.ends.insert(call, end);
+        ledger.jobs[job].until = Some(EPOCH + 2_500_000);
+        ledger.check_ticks(&plan);
+        rules(&ledger)
+    };
+    assert!(broken_behind(950).is_empty());
+    assert_eq!(broken_behind(800), ["a tick is left out"]);
 }

@@ -3,12 +3,15 @@
 use lock_core::{Error, ErrorKind};
 
 use super::Ledger;
-use crate::plan::{Plan, Verb, Weather};
+use crate::plan::{Plan, Topology, Verb, Weather};
 use crate::world::{LONGEST_STOP, sim};
 
 /// How far, in microseconds, an estimate of the server's clock may be behind it, and how long a question may take.
 const BEHIND: i64 = 60_000;
 const LATE: i64 = 400_000;
+/// The round trips of a release. In a cluster the keeper may connect to the node first, for work that kept the lock.
+const RELEASE: u64 = 2;
+const RELEASE_IN_CLUSTER: u64 = 8;
 
 /// One call of `Every::run`.
 #[derive(Clone, Debug)]
@@ -203,8 +206,10 @@ impl Ledger {
         body.max(kept.unwrap_or(body))
     }
 
-    /// Checks that each tick in which a job takes part is run, unless a run that began before goes on.
+    /// Checks that each tick in which a job takes part is run, unless a run that began before goes on, or its release is on its
+    /// way.
     fn check_left_out(&mut self, plan: &Plan) {
+        let release = longest_release(plan);
         for job in self.jobs.clone() {
             let (Some(until), length) = (job.until, job.length()) else {
                 continue;
@@ -220,7 +225,8 @@ impl Ledger {
                     .filter(|it| self.jobs[it.job].key == job.key);
                 let mut of_key = of_key.filter(|run| run.from < begins + length);
                 let is_run = of_key.any(|run| {
-                    run.ends == begins + length || self.ended(run) > begins && run.ends <= begins
+                    let freed = self.ended(run).saturating_add(release);
+                    run.ends == begins + length || freed > begins && run.ends <= begins
                 });
                 // Its lock was granted to a job that was given up before its body began. The others were refused by then.
                 let mut jobs = self.jobs.iter().filter(|it| it.key == job.key);
@@ -236,4 +242,13 @@ impl Ledger {
             }
         }
     }
+}
+
+/// The longest time of a release in microseconds. The usual segment takes up to one and a half times the latency.
+fn longest_release(plan: &Plan) -> i64 {
+    let trips = match plan.topology {
+        Topology::Cluster => RELEASE_IN_CLUSTER,
+        _ => RELEASE,
+    };
+    (trips * 3 * plan.latency / 1_000) as i64
 }
