@@ -6,11 +6,11 @@
 --        6 fencing token of the lease that ends, or with ask that the lease has used, or ""
 -- Reply  to ask and wait:
 --        {1, fence, more}    granted; fence is the fencing token, as a decimal string; more is 1 if further waiters
---                            fit, which this call did not let in: call again, with "leave"; else 0
+--                            fit or may fit, which this call did not let in: call again, with "leave"; else 0
 --        {0, value, ms, time, queued, more, full}    refused: the value of the key, in how many ms it may change (the
 --                            end of the earliest share, or of the lock) or the caller is to ask again, the server's time
 --                            in microseconds, as a decimal string, 1 if the token is in the queue now, 1 if further
---                            waiters fit: call again, and 1 if as many shares as the limit are inside; else 0
+--                            waiters fit or may fit: call again, and 1 if as many shares as the limit are inside; else 0
 --        to free and leave: as release.lua, where 6 and 5 say also that further waiters fit. 11, 9 and 10 are as 2, where
 --                            4, 6 and 8 are as 1
 -- Error  WRONGTYPE, LOCKMARK             a key of the kit holds another value; nothing was done
@@ -187,6 +187,8 @@ if asks then
       if queued == 1 then serve() end
     end
   end
+  -- The queue was not searched to its end, because of the dead waiters at its head.
+  if entries == 0 then more = 1 end
   if mine then return {1, text(mine), more} end
   local left, full = redis.call('PTTL', lock), 0
   if value and inside < math.huge and limit_of(token) and is_alike(token) then

@@ -231,3 +231,27 @@ async fn a_server_that_starts_again_without_data_ends_all_shares() {
         .await
         .expect("held");
 }
+
+/// Adds waiters that do not listen. They are more than one call of the script removes.
+fn many_wait_in_vain(server: &RedisServer) {
+    let entries: Vec<_> = (0..1_100)
+        .map(|number| format!("0123456789abcdef/{number:032x} 2000"))
+        .collect();
+    let scored = entries.iter().flat_map(|entry| ["1", entry.as_str()]);
+    let words: Vec<_> = ["ZADD", QUEUE].into_iter().chain(scored).collect();
+    server.cli(&words);
+}
+
+#[tokio::test]
+async fn more_dead_waiters_than_one_call_removes_keep_no_share_out() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let first = entered(reader(&locks)).await;
+    many_wait_in_vain(&server);
+    let second = entered(reader(&other)).await;
+    many_wait_in_vain(&server);
+    let third = reader(&other).wait(Wait::Forever).acquire();
+    let third = timeout(wait::PATIENCE, third).await.expect("at once");
+    drop((first, second, third.expect("there is room")));
+}
