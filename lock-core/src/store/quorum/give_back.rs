@@ -1,4 +1,8 @@
 //! Gives a lock back on every node.
+//!
+//! A hint deletes the token, so that the node does not keep it to its end. A cooldown is sent again until a majority has
+//! answered, and needs the token until then. So its hints are kept when the majority has answered. If the caller gives up
+//! before that, only hints of the entry in the queue are kept, because the entry has no end of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +12,7 @@ use super::departing::Departure;
 use super::fan_out::FanOut;
 use super::tally;
 use super::undo::Undoing;
-use super::vote_ledger::{VoteLedger, contains};
+use super::vote_ledger::{NodeSet, VoteLedger, contains, only};
 use crate::lease::backoff::jitter;
 use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
@@ -35,22 +39,25 @@ impl Quorum {
             None => operation,
         };
         let deletes = matches!(how, Some(Withdrawal::Over | Withdrawal::Gap));
+        let cools = how.is_none();
         let (ttl, patient) = (release.ttl, release.in_background);
         // From here on a vote that arrives late is undone by the task that receives it.
         let ledger = self.leases.end(release.token);
         let undoing = Undoing {
             release,
-            ledger: ledger.unwrap_or_else(|| match deletes {
-                // Its votes may be forgotten, although an undoing of them was never sent.
+            ledger: ledger.unwrap_or_else(|| match deletes || cools {
+                // Its votes may be forgotten, although an undoing of them was never sent, or no majority has its cooldown.
                 true => VoteLedger::forgotten(self.nodes.len()),
                 false => Arc::default(),
             }),
             lane,
             up_to: None,
         };
-        let giving_back = GivingBack {
+        let mut giving_back = GivingBack {
             answers: vec![None; self.nodes.len()],
             notified: false,
+            needs_token: cools,
+            missing: 0,
             departure: undoing.departs(self, 0..self.nodes.len()),
             undoing,
             quorum: Arc::clone(self),
@@ -96,6 +103,9 @@ impl Quorum {
                 None => break tally::given_back(&giving_back.answers, 0),
             }
         };
+        if outcome.is_some() {
+            giving_back.is_decided();
+        }
         while let Some((place, outcome)) = answers.at_hand() {
             giving_back.came(place, &outcome);
         }
@@ -120,16 +130,41 @@ struct GivingBack {
     answers: Vec<Option<Released>>,
     /// Whether a node has notified a waiter that the key is free.
     notified: bool,
+    /// Whether a cooldown is to take the place of the token on a majority.
+    needs_token: bool,
+    /// The nodes that are to get a hint when the token is not needed any more.
+    missing: NodeSet,
 }
 
 impl GivingBack {
     /// Keeps a hint for a node that cannot be notified now, or where an earlier question may arrive after the
     /// release.
-    fn note_missing(&self, place: usize, asked: bool) {
+    fn note_missing(&mut self, place: usize, asked: bool) {
         let ledger = &self.undoing.ledger;
         let may_stand = contains(ledger.touched(), place);
         let doubtful = may_stand && ledger.is_doubtful(place);
         if doubtful || (may_stand && !asked) {
+            self.keep_hint(place);
+        }
+    }
+
+    fn keep_hint(&mut self, place: usize) {
+        match self.needs_token {
+            true => self.missing |= only(place),
+            false => self.quorum.keep_hint(place, &self.undoing),
+        }
+    }
+
+    /// The nodes whose hints were put off.
+    fn missing(&mut self) -> impl Iterator<Item = usize> + use<> {
+        let missing = std::mem::take(&mut self.missing);
+        (0..self.answers.len()).filter(move |place| contains(missing, *place))
+    }
+
+    /// Notes that the release is not sent again.
+    fn is_decided(&mut self) {
+        self.needs_token = false;
+        for place in self.missing() {
             self.quorum.keep_hint(place, &self.undoing);
         }
     }
@@ -145,13 +180,13 @@ impl GivingBack {
                 self.notified |= notified;
                 let found = *released == Released::Yes && !repeated;
                 if !self.undoing.ledger.has_ended_at(place, found) {
-                    self.quorum.keep_hint(place, &self.undoing);
+                    self.keep_hint(place);
                 }
             }
             Outcome::Released(released) => self.answers[place] = Some(*released),
             _ => {
                 if contains(self.undoing.ledger.touched(), place) {
-                    self.quorum.keep_hint(place, &self.undoing);
+                    self.keep_hint(place);
                 }
             }
         }
@@ -190,6 +225,12 @@ impl Drop for LateAnswers {
                 place,
                 &Outcome::Failed(Failure::unanswered("no task waits for the answer")),
             );
+        }
+        for place in self.giving_back.missing() {
+            let GivingBack {
+                quorum, undoing, ..
+            } = &self.giving_back;
+            quorum.keep_hint_of_entry(place, undoing);
         }
     }
 }

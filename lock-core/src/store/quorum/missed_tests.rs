@@ -1,19 +1,21 @@
 //! Tests of releases that a node misses: it gets them when it answers again.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::test_nodes::{Between, manager_on, take};
+use super::test_nodes::{Between, acquiring, manager_on, take};
 use super::{QuorumNode, QuorumStore};
 use crate::base::clock::Clock;
 use crate::base::record::Record;
 use crate::base::settings::Settings;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::{
-    AcquireCommand, Events, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Remembered,
-    Store,
+    AcquireCommand, BoxFuture, Cooldown, Events, Lane, MemoryStore, Operation, Outcome, Queueing,
+    Release, Released, Remembered, Store,
 };
 use crate::timer::Timers;
 
@@ -189,4 +191,68 @@ async fn a_node_that_misses_a_record_forgets_that_its_owner_has_waited() {
     assert_eq!(scene.mute.node.counts(), (1, 1));
     scene.mute.answers.send_replace(true);
     scene.has(|(_, waiters)| waiters == 0).await;
+}
+
+fn cool(store: &dyn Store, token: Token) -> BoxFuture<'_, Outcome> {
+    let cooldown = Cooldown {
+        span: Duration::from_secs(60),
+        until_millis: 0,
+    };
+    store.execute(Operation::Cool(release_of(token), cooldown), Lane::KEEPER)
+}
+
+/// A node whose first cooldown is lost, for example because it does not have the script.
+#[derive(Debug)]
+struct LosesCooldown {
+    node: Arc<MemoryStore>,
+    has_lost: AtomicBool,
+}
+
+impl Between for LosesCooldown {
+    fn node(&self) -> &Arc<MemoryStore> {
+        &self.node
+    }
+
+    async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
+        if matches!(operation, Operation::Cool(..)) && !self.has_lost.swap(true, Relaxed) {
+            return std::future::pending().await;
+        }
+        self.node.execute(operation, lane).await
+    }
+}
+
+/// The caller of a release may give it up before its cooldown has arrived, and the keeper repeats it.
+#[tokio::test]
+async fn a_cooldown_that_was_given_up_finds_the_token_when_it_is_repeated() {
+    let nodes = [(); 3].map(|()| LosesCooldown {
+        node: MemoryStore::new(Clock::default()),
+        has_lost: AtomicBool::new(false),
+    });
+    let stores = nodes.map(|node| Arc::new(node) as Arc<dyn Store>);
+    let locks = manager_on(stores.to_vec(), Duration::from_secs(60)).await;
+    let guard = locks.lock("k").acquire().await.expect("free");
+    let store = Arc::clone(&locks.engine().store);
+    let token = guard.handle().lease.token;
+    let given_up = tokio::time::timeout(Duration::from_millis(50), cool(&*store, token)).await;
+    given_up.expect_err("the nodes have lost it");
+    // A hint would arrive meanwhile.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let repeated = cool(&*store, token).await;
+    assert!(matches!(repeated, Outcome::Released(Released::Yes)));
+    drop(guard);
+}
+
+/// When a majority has the cooldown, the token has no use. Its votes may be forgotten, because the cooldown was sent before.
+#[tokio::test]
+async fn a_node_that_misses_a_cooldown_does_not_keep_the_token() {
+    let scene = OneMute::new();
+    let store = scene.quorum().await;
+    let token = TokenSource::new(Address::random()).fresh();
+    for node in &scene.stores {
+        node.execute(acquiring(token), Lane::KEEPER).await;
+    }
+    scene.goes_out(&store);
+    let cooled = cool(&*store, token).await;
+    assert!(matches!(cooled, Outcome::Released(Released::Yes)));
+    scene.is_made_up_for().await;
 }

@@ -67,14 +67,17 @@ pub(super) async fn manager_with(stores: Vec<Arc<dyn Store>>, settings: Settings
 }
 
 pub(super) async fn take(node: &Arc<MemoryStore>, token: Token) -> bool {
-    let acquire = Operation::Acquire(AcquireCommand {
+    let outcome = node.execute(acquiring(token), Lane::KEEPER).await;
+    matches!(outcome, Outcome::Granted(_))
+}
+
+pub(super) fn acquiring(token: Token) -> Operation {
+    Operation::Acquire(AcquireCommand {
         key: "k".into(),
         token,
         ttl: Duration::from_secs(60),
         queueing: Queueing::Never,
         replaces: None,
         repeated: false,
-    });
-    let outcome = node.execute(acquire, Lane::KEEPER).await;
-    matches!(outcome, Outcome::Granted(_))
+    })
 }
