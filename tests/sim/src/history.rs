@@ -261,7 +261,7 @@ fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
     if plan.is_plain() {
         ledger.check_order(plan);
         sim.look(|state| {
-            ledger.check_noticed(plan);
+            ledger.check_noticed(plan, state);
             ledger.check_the_dead(plan, state);
             ledger.check_looks(plan, state);
         });

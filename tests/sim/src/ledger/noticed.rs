@@ -2,7 +2,7 @@
 
 use super::{Claim, Ledger};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::world::{Fault, MILLI, SECOND};
+use crate::world::{Fault, MILLI, Planned, SECOND, State};
 
 /// Two renewals by hints are so far apart at least.
 pub(super) const BETWEEN_HINTS: u64 = 250 * MILLI;
@@ -13,7 +13,7 @@ const LOOKS: u64 = 2;
 
 impl Ledger {
     /// Checks the time from the loss of a key to the loss of its owner.
-    pub fn check_noticed(&mut self, plan: &Plan) {
+    pub fn check_noticed(&mut self, plan: &Plan, state: &State) {
         // In a cluster a loss is one of the keys of a node only.
         let is_of_some = matches!(plan.topology, Topology::Redlock | Topology::Cluster);
         if plan.has_stops() || is_of_some {
@@ -21,6 +21,9 @@ impl Ledger {
         }
         let losses = plan.faults.iter();
         let losses = losses.filter(|it| it.fault.loses_data() && it.fault != restart());
+        // A former master has no keys of owners.
+        let has_keys = |it: &&Planned| it.fault.server() == Some(state.service.master_at(it.at));
+        let losses = losses.filter(has_keys);
         for loss in losses.cloned() {
             for claim in 0..self.claims.len() {
                 let it = &self.claims[claim];

@@ -22,6 +22,14 @@ pub struct Service {
     pub demoted: Option<u64>,
 }
 
+impl Service {
+    /// The master at a time.
+    pub fn master_at(&self, time: u64) -> usize {
+        let later = self.switches.iter().find(|switch| switch.at > time);
+        later.map_or(self.master, |switch| switch.from)
+    }
+}
+
 /// One change of the master.
 #[derive(Clone, Debug)]
 pub struct Switch {

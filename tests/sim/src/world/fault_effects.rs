@@ -5,7 +5,7 @@ use super::events::Event;
 use super::faults::{Fault, Planned};
 use super::network::Ways;
 use super::{SECOND, State};
-use crate::server::Bytes;
+use crate::server::{Bytes, Role};
 
 /// The number of a connection that no process has.
 const STRANGER: usize = usize::MAX;
@@ -82,8 +82,10 @@ impl State {
             }
             Fault::StepClock { server, by } => self.hosts[server].clock += by,
             Fault::Flush { server } => {
-                self.hosts[server].server.flush();
-                self.after_operator(server);
+                if self.hosts[server].server.role == Role::Master {
+                    self.hosts[server].server.flush();
+                    self.after_operator(server);
+                }
             }
             Fault::Delete { server, key } => self.stranger_deletes(server, &key),
             Fault::Late { process, server } => {

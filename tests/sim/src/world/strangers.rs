@@ -2,7 +2,7 @@
 
 use super::events::Event;
 use super::{Fault, MICRO, MILLI, State};
-use crate::server::{Bytes, Data};
+use crate::server::{Bytes, Data, Role};
 
 /// The connection of all strangers. No process has so many.
 const CONNECTION: usize = usize::MAX;
@@ -26,7 +26,11 @@ impl State {
         Some(out)
     }
 
+    /// A replica refuses the deletion.
     pub(super) fn stranger_deletes(&mut self, server: usize, key: &[u8]) {
+        if self.hosts[server].server.role != Role::Master {
+            return;
+        }
         self.hosts[server].server.delete(key);
         self.after_stranger(server);
     }

@@ -219,6 +219,7 @@ fn a_promoted_replica_leads_and_later_the_former_master_has_its_data() {
         state.plan_faults(vec![
             fault(SECOND, 2 * SECOND, Fault::StopReplica { replica: 1 }),
             fault(2 * SECOND, 4 * SECOND, Fault::Promote { server: 1 }),
+            fault(8 * SECOND, MILLI, Fault::Flush { server: 0 }),
         ]);
     });
     sim.run_until(SECOND + MILLI);
@@ -238,6 +239,13 @@ fn a_promoted_replica_leads_and_later_the_former_master_has_its_data() {
         assert!(state.hosts[0].server.entry(b"late").is_none());
         assert!(state.hosts[0].server.entry(b"new").is_some());
         assert_eq!(state.hosts[1].server.replicas.len(), 1);
+        let masters = [SECOND, 3 * SECOND].map(|time| state.service.master_at(time));
+        assert_eq!(masters, [0, 1]);
+    });
+    sim.run_until(9 * SECOND);
+    sim.look(|state| {
+        let entry = state.hosts[0].server.entry(b"new");
+        assert!(entry.is_some(), "a replica refuses the order");
     });
     sim.end();
 }
