@@ -111,12 +111,34 @@ fn uncaused_by_a_moment(plan: &Plan, call: &Call) -> Option<&'static str> {
             .all(|begins| begins + SETTLED < answered)
     };
     let is_bad = match call.answer {
-        Answer::Refused(_) => call.wait != Some(0) && call.answered.is_some_and(is_settled),
+        Answer::Refused(_) => {
+            let is_unexplained =
+                |answered| is_settled(answered) && !has_broken_twice(plan, call, answered);
+            call.wait != Some(0) && call.answered.is_some_and(is_unexplained)
+        }
         Answer::Lost => call.ttl >= SECOND && call.renews,
         _ => false,
     };
     (is_bad && call.asked > START && !is_slow(plan))
         .then_some("refused or lost because of a momentary fault")
+}
+
+/// Returns whether the connections to a majority of a quorum may have broken twice. A node is not sent a question for a third
+/// time, and the caller is told that there is no answer when the time of the question is over.
+fn has_broken_twice(plan: &Plan, call: &Call, answered: u64) -> bool {
+    if plan.topology != Topology::Redlock {
+        return false;
+    }
+    let lasts = plan.processes[call.process].operation_timeout / 5 * 4;
+    let from = answered.saturating_sub(lasts + SETTLED);
+    let breaks_twice = |server: &usize| {
+        let faults = plan.faults.iter().filter(|it| {
+            let is_its = it.fault.process().is_none_or(|its| its == call.process);
+            is_its && it.fault.server() == Some(*server) && (from..answered).contains(&it.at)
+        });
+        faults.count() > 1
+    };
+    2 * (0..plan.servers).filter(breaks_twice).count() > plan.servers
 }
 
 /// Returns whether a node of a quorum may answer later than an eighth of a ttl, after which it counts as one that is down.
