@@ -225,7 +225,12 @@ impl RedisStore {
         failure: Failure,
         dispatch: &mut Dispatch,
     ) -> Result<Option<T>, SendError> {
-        self.rest(SendError::Failed(failure), dispatch).await?;
+        // What a new connection begins with may have arrived, but not the operation.
+        let not_sent = Failure {
+            ambiguous: false,
+            ..failure
+        };
+        self.rest(SendError::Failed(not_sent), dispatch).await?;
         Ok(None)
     }
 
@@ -338,3 +343,7 @@ impl Dispatch {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "dispatch_tests.rs"]
+mod tests;
