@@ -1,28 +1,59 @@
 //! The share of CI. `LOCK_SIM_HISTORIES` sets how many histories, `LOCK_SIM_SEED` the first seed.
 //!
-//! Each run has the same seeds unless they are set, because some rules are new and take a history in many thousands for a
-//! violation that is none. The command `for` draws fresh ones.
+//! Each state of the sources has seeds of its own, so every change is judged by fresh histories, and the same commit by the
+//! same ones.
 
 use std::env;
+use std::fs;
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use sha1_smol::Sha1;
 
 use crate::plan::Topology;
 use crate::search::search;
 
 /// How many histories run, unless `LOCK_SIM_HISTORIES` says otherwise.
-const USUAL: u64 = 2_000;
-/// The first seed, unless `LOCK_SIM_SEED` says otherwise.
-const FIRST: u64 = 1;
+const USUAL: u64 = 10_000;
+
+/// Returns the first seed, unless `LOCK_SIM_SEED` says otherwise: a number that the sources of the kit and of the simulation
+/// decide.
+fn first_of_these_sources() -> u64 {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for folder in [here.join("../../lock-core/src"), here.join("src")] {
+        files_below(&folder, &mut files);
+    }
+    files.sort();
+    let mut digest = Sha1::new();
+    for file in &files {
+        digest.update(&fs::read(file).expect("a source file"));
+    }
+    let digest = digest.digest().bytes();
+    // Short enough to be typed.
+    u64::from(u32::from_be_bytes([
+        digest[0], digest[1], digest[2], digest[3],
+    ]))
+}
+
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => files_below(&path, files),
+            false => files.push(path),
+        }
+    }
+}
 
 /// Runs this topology's share of the histories, in hundredths.
 fn run(topology: Topology, share: u64) {
-    let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>());
-    let all = number("LOCK_SIM_HISTORIES")
-        .unwrap_or(Ok(USUAL))
-        .expect("a number");
-    let first = number("LOCK_SIM_SEED")
-        .unwrap_or(Ok(FIRST))
-        .expect("a number");
+    let number = |name: &str| {
+        let text = env::var(name).ok()?;
+        Some(text.parse::<u64>().expect("a number"))
+    };
+    let all = number("LOCK_SIM_HISTORIES").unwrap_or(USUAL);
+    let first = number("LOCK_SIM_SEED").unwrap_or_else(first_of_these_sources);
     let wanted = all * share / 100;
     println!("{topology:?}: {wanted} histories from seed {first}");
     let (sum, done) = search(&[topology.into()], first, |sum| {
