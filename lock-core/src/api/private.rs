@@ -23,12 +23,6 @@ pub use crate::remembered::{
     Fingerprint, FingerprintBuilder, FingerprintValue, Memory, RememberErrors, is_remembered,
 };
 
-/// Polls both, and the first one first, so that the driver of a database sends its statement first.
-#[cfg(feature = "once")]
-pub async fn join<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
-    tokio::join!(biased; first, second)
-}
-
 pub fn installed_request(key: LockKey) -> LockRequest {
     let manager = LockManager::installed();
     let key = RequestedKeys::One(key);

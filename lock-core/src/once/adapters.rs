@@ -234,7 +234,7 @@ macro_rules! once_deadpool {
                     let client = tx.client();
                     let prepared = client.prepare_cached(statement).await?;
                     let begun = client.batch_execute(begin);
-                    let (begun, row) = $crate::__private::join(begun, bound(client, &prepared, values)).await;
+                    let (begun, row) = $crate::once::in_order(begun, bound(client, &prepared, values)).await;
                     begun?;
                     Result::Ok((tx, row?))
                 }
@@ -284,7 +284,7 @@ macro_rules! once_deadpool {
                     };
                     let client = tx.client();
                     let row = bound(client, &prepared, values);
-                    let (row, end) = $crate::__private::join(row, client.batch_execute("COMMIT")).await;
+                    let (row, end) = $crate::once::in_order(row, client.batch_execute("COMMIT")).await;
                     match (row, end) {
                         (Result::Ok(Option::Some(_)), Result::Ok(())) => {
                             tx.give_back();

@@ -58,6 +58,7 @@ mod admin;
 mod claim;
 mod database;
 mod failure;
+mod in_order;
 #[cfg(feature = "idempotent")]
 pub(crate) mod remembered;
 #[cfg(feature = "idempotent")]
@@ -68,6 +69,7 @@ mod tx;
 pub use admin::{check, create_table, forget, sweep};
 pub use claim::{Claim, Claimed, Found, Settled, peek};
 pub use database::{CommitError, Database, Dialect, Row, Value};
+pub use in_order::in_order;
 #[cfg(feature = "idempotent")]
 pub use run::{Memory, retry, run};
 pub use statements::{SCHEMA_POSTGRES, SCHEMA_SQLITE};
