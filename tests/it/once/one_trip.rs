@@ -19,7 +19,7 @@ async fn begin_and_claim_are_one_trip_and_completion_and_commit_another() {
     let own = claim("k");
     proxy.set(Direction::Replies, Flow::Hold);
     let beginning = {
-        let (db, own) = (db.clone(), own.clone());
+        let db = db.clone();
         tokio::spawn(async move { Tx::begin_and_claim(&db, &own).await })
     };
     wait::eventually("the server grants the claim", async || {
