@@ -2,7 +2,7 @@
 //!
 //! This includes the strictest sets of lints.
 //!
-//! `functions.rs` is linted twice: with its attributes and without them.
+//! Each file of functions is linted twice: with its attributes and without them.
 
 use std::{collections::BTreeSet, fs, io::Write as _, process::Command};
 
@@ -12,36 +12,67 @@ use crate::project::{Project, cargo, primary};
 
 const LEVELS: &str = "#![warn(clippy::all, clippy::pedantic, clippy::nursery, unused)]\n";
 
+/// A file of functions, and lints that clippy reports about some of them.
+struct Functions {
+    name: &'static str,
+    attribute: &'static str,
+    text: &'static str,
+    lints: &'static [&'static str],
+}
+
+const FILES: [Functions; 2] = [
+    Functions {
+        name: "locked",
+        attribute: "#[distributed_lock",
+        text: include_str!("functions.rs"),
+        lints: &[
+            "clippy::future_not_send",
+            "clippy::cast_possible_truncation",
+        ],
+    },
+    Functions {
+        name: "idempotent",
+        attribute: "#[idempotent",
+        text: include_str!("idempotent_functions.rs"),
+        lints: &["clippy::needless_pass_by_ref_mut"],
+    },
+];
+
 pub(crate) fn check() {
     if !has_clippy() {
         return not_run();
     }
-    let functions = include_str!("functions.rs");
-    let plain = without_attributes(functions);
-    for attribute in ["#[distributed_lock", "#[idempotent"] {
+    let mut project = Project::new("lints");
+    for Functions {
+        name,
+        attribute,
+        text,
+        ..
+    } in FILES
+    {
+        let plain = without_attributes(text);
         assert!(
-            functions.contains(attribute) && !plain.contains(attribute),
+            text.contains(attribute) && !plain.contains(attribute),
             "{plain}"
         );
+        project.add(&format!("{name}-annotated"), &format!("{LEVELS}{text}"));
+        project.add(&format!("{name}-plain"), &format!("{LEVELS}{plain}"));
     }
-    let mut project = Project::new("lints");
-    project.add("annotated", &format!("{LEVELS}{functions}"));
-    project.add("plain", &format!("{LEVELS}{plain}"));
     let said = project.run("clippy");
 
-    let [annotated, plain] = ["annotated", "plain"].map(|program| places(&said[program]));
-    let lints: BTreeSet<&str> = plain.iter().map(|(lint, _)| lint.as_str()).collect();
-    for lint in [
-        "clippy::future_not_send",
-        "clippy::cast_possible_truncation",
-    ] {
-        assert!(
-            lints.contains(lint),
-            "the strictest sets are not at work: {lints:?}"
-        );
+    for Functions { name, lints, .. } in FILES {
+        let places = |how: &str| places(&said[&*format!("{name}-{how}")]);
+        let (annotated, plain) = (places("annotated"), places("plain"));
+        let reported: BTreeSet<&str> = plain.iter().map(|(lint, _)| lint.as_str()).collect();
+        for lint in lints {
+            assert!(
+                reported.contains(lint),
+                "the strictest sets are not at work: {reported:?}"
+            );
+        }
+        let more: Vec<_> = annotated.difference(&plain).collect();
+        assert!(more.is_empty(), "only about annotated functions: {more:#?}");
     }
-    let more: Vec<_> = annotated.difference(&plain).collect();
-    assert!(more.is_empty(), "only about annotated functions: {more:#?}");
 }
 
 /// Replaces each line of an attribute by a comment, so that every line keeps its number.
