@@ -3,6 +3,7 @@
 //! `suite` is one list of cases for every database. The package `tests/drivers` runs it on the drivers that cannot be
 //! dependencies of this workspace.
 
+mod altered;
 mod closures;
 mod functions;
 mod kills;

@@ -1,9 +1,10 @@
 //! Two statements in one trip to PostgreSQL: the second one is on its way before the first one is answered.
 
-use lock_core::once::{Claimed, Database, Dialect, Row, Tx, Value, peek};
+use lock_core::once::{Claimed, Tx, peek};
 use lock_tests::{Direction, Flow, Proxy, needs, wait};
 
-use super::postgres::{Fresh, Postgres};
+use super::altered::{Alteration, Altered};
+use super::postgres::Fresh;
 use super::suite::{Fixture, claim, done, effect};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -49,63 +50,12 @@ async fn begin_and_claim_are_one_trip_and_completion_and_commit_another() {
     assert_eq!(fixture.effects().await, 2);
 }
 
-/// A database that refuses to begin.
-#[derive(Clone)]
-struct Refusing(Postgres);
+/// The database refuses to begin.
+struct Refusing;
 
-impl Database for Refusing {
-    type Tx = <Postgres as Database>::Tx;
-    type Connection = <Postgres as Database>::Connection;
-    type Error = <Postgres as Database>::Error;
-
-    fn dialect(&self) -> Dialect {
-        self.0.dialect()
-    }
-
-    async fn begin(&self, _: &'static str) -> Result<Self::Tx, Self::Error> {
-        self.0.begin("BEGIN WITHOUT LUCK").await
-    }
-
-    async fn begin_and_query(
-        &self,
-        _: &'static str,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<(Self::Tx, Option<Row>), Self::Error> {
-        let begin = "BEGIN WITHOUT LUCK";
-        self.0.begin_and_query(begin, sql, values).await
-    }
-
-    async fn read(
-        &self,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, Self::Error> {
-        self.0.read(sql, values).await
-    }
-
-    async fn query(
-        tx: &mut Self::Tx,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, Self::Error> {
-        Postgres::query(tx, sql, values).await
-    }
-
-    fn connection(tx: &mut Self::Tx) -> &mut Self::Connection {
-        Postgres::connection(tx)
-    }
-
-    fn connection_ref(tx: &Self::Tx) -> &Self::Connection {
-        Postgres::connection_ref(tx)
-    }
-
-    async fn commit(tx: Self::Tx) -> Result<(), Self::Error> {
-        Postgres::commit(tx).await
-    }
-
-    async fn rollback(tx: Self::Tx) -> Result<(), Self::Error> {
-        Postgres::rollback(tx).await
+impl Alteration for Refusing {
+    fn altered(sql: &'static str) -> String {
+        sql.replace("BEGIN", "BEGIN WITHOUT LUCK")
     }
 }
 
@@ -114,7 +64,7 @@ impl Database for Refusing {
 async fn a_begin_that_fails_claims_nothing() {
     needs!(postgres);
     let fixture = Fresh::start().await;
-    let begun = Tx::begin_and_claim(&Refusing(fixture.db()), &claim("k")).await;
+    let begun = Tx::begin_and_claim(&Altered::<Refusing>::new(fixture.db()), &claim("k")).await;
     let refused = begun.expect_err("the server does not know the word");
     assert!(
         refused.is_unavailable() && !refused.is_outcome_unknown(),

@@ -1,10 +1,11 @@
 //! What only PostgreSQL does: failed transactions, isolation levels, advisory locks, and transactions without a client.
 
 use lock_core::Error;
-use lock_core::once::{Claimed, Database, Dialect, Row, Settled, Tx, Value};
+use lock_core::once::{Claimed, Settled, Tx};
 use lock_tests::needs;
 
-use super::postgres::{Fresh, Postgres};
+use super::altered::{Alteration, Altered};
+use super::postgres::Fresh;
 use super::suite::{Fixture, claim, done, effect};
 
 #[tokio::test]
@@ -76,57 +77,15 @@ async fn a_foreign_advisory_lock_refuses_a_claim() {
     );
 }
 
-/// A database whose advisory locks do nothing.
-#[derive(Clone)]
-struct Unlocked(Postgres);
+/// Advisory locks do nothing.
+struct Unlocked;
 
-impl Database for Unlocked {
-    type Tx = <Postgres as Database>::Tx;
-    type Connection = <Postgres as Database>::Connection;
-    type Error = <Postgres as Database>::Error;
-
-    fn dialect(&self) -> Dialect {
-        self.0.dialect()
-    }
-
-    async fn begin(&self, statement: &'static str) -> Result<Self::Tx, Self::Error> {
-        self.0.begin(statement).await
-    }
-
-    async fn read(
-        &self,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, Self::Error> {
-        self.0.read(sql, values).await
-    }
-
-    async fn query(
-        tx: &mut Self::Tx,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, Self::Error> {
-        let unlocked = sql.replace(
+impl Alteration for Unlocked {
+    fn altered(sql: &'static str) -> String {
+        sql.replace(
             "pg_try_advisory_xact_lock($4::bigint)",
             "$4::bigint IS NOT NULL",
-        );
-        Postgres::query(tx, unlocked.leak(), values).await
-    }
-
-    fn connection(tx: &mut Self::Tx) -> &mut Self::Connection {
-        Postgres::connection(tx)
-    }
-
-    fn connection_ref(tx: &Self::Tx) -> &Self::Connection {
-        Postgres::connection_ref(tx)
-    }
-
-    async fn commit(tx: Self::Tx) -> Result<(), Self::Error> {
-        Postgres::commit(tx).await
-    }
-
-    async fn rollback(tx: Self::Tx) -> Result<(), Self::Error> {
-        Postgres::rollback(tx).await
+        )
     }
 }
 
@@ -135,7 +94,7 @@ async fn a_unique_index_is_the_arbiter_where_advisory_locks_do_nothing() {
     needs!(postgres);
     let fixture = Fresh::start().await;
     for (key, commits) in [("k", true), ("l", false)] {
-        let db = Unlocked(fixture.db());
+        let db = Altered::<Unlocked>::new(fixture.db());
         let own = claim(key);
         let mut first = Tx::begin(&db).await.expect("a transaction");
         assert_eq!(
