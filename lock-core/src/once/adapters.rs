@@ -234,7 +234,8 @@ macro_rules! once_deadpool {
                     let client = tx.client();
                     let prepared = client.prepare_cached(statement).await?;
                     let begun = client.batch_execute(begin);
-                    let (begun, row) = $crate::once::in_order(begun, bound(client, &prepared, values)).await;
+                    let row = bound(client, &prepared, values);
+                    let (begun, row) = $crate::once::in_order(begun, row).await?;
                     begun?;
                     Result::Ok((tx, row?))
                 }
@@ -284,7 +285,10 @@ macro_rules! once_deadpool {
                     };
                     let client = tx.client();
                     let row = bound(client, &prepared, values);
-                    let (row, end) = $crate::once::in_order(row, client.batch_execute("COMMIT")).await;
+                    let commit = client.batch_execute("COMMIT");
+                    let sent = $crate::once::in_order(row, commit).await;
+                    let (row, end) = sent
+                        .map_err(|error| CommitError::NotCommitted(Option::Some(error)))?;
                     match (row, end) {
                         (Result::Ok(Option::Some(_)), Result::Ok(())) => {
                             tx.give_back();

@@ -47,6 +47,8 @@ pub struct Tx<D: Database> {
     claimed: Vec<(OperationId, bool)>,
 }
 
+const OPEN: &str = "only its end takes the transaction";
+
 impl<D: Database> Tx<D> {
     /// Begins a transaction.
     ///
@@ -127,6 +129,7 @@ impl<D: Database> Tx<D> {
         self.claimed(claim, row).await
     }
 
+    /// Returns what the answer to the claim's statement means.
     async fn claimed(&mut self, claim: &Claim, row: Option<Row>) -> Result<Claimed, Error> {
         if row.is_some() {
             return Ok(Claimed::Granted);
@@ -198,7 +201,7 @@ impl<D: Database> Tx<D> {
         self.end(claim, row.as_ref(), false)
     }
 
-    /// Commits.
+    /// Commits, if no statement of the transaction has failed. To ask for that costs one statement.
     ///
     /// # Errors
     ///
@@ -226,13 +229,9 @@ impl<D: Database> Tx<D> {
     ///
     /// If the future is dropped, the transaction is rolled back as if it were dropped.
     pub async fn rollback(mut self) -> Result<(), Error> {
-        match self.tx.take() {
-            Some(tx) => {
-                let rolled_back = D::rollback(tx).await;
-                rolled_back.map_err(|error| failure::<D>(self.dialect, error))
-            }
-            None => Ok(()),
-        }
+        let tx = self.tx.take().expect(OPEN);
+        let rolled_back = D::rollback(tx).await;
+        rolled_back.map_err(|error| failure::<D>(self.dialect, error))
     }
 
     /// Rolls back, where an error changes nothing: the database does it when the connection ends.
@@ -254,9 +253,7 @@ impl<D: Database> Tx<D> {
                 "a claim of this transaction is neither completed nor withdrawn, because its work was dropped; it was rolled back",
             ));
         }
-        let Some(tx) = self.tx.take() else {
-            return Ok(());
-        };
+        let tx = self.tx.take().expect(OPEN);
         let committed = D::query_and_commit(tx, statement, values).await;
         committed.map_err(|error| match error {
             CommitError::NotCommitted(None) => gone(),
@@ -290,7 +287,7 @@ impl<D: Database> Tx<D> {
     }
 
     fn open(&mut self) -> &mut D::Tx {
-        self.tx.as_mut().expect("only `self` by value takes it")
+        self.tx.as_mut().expect(OPEN)
     }
 }
 
@@ -324,7 +321,7 @@ impl<D: Database> Deref for Tx<D> {
     type Target = D::Connection;
 
     fn deref(&self) -> &D::Connection {
-        D::connection_ref(self.tx.as_ref().expect("only `self` by value takes it"))
+        D::connection_ref(self.tx.as_ref().expect(OPEN))
     }
 }
 

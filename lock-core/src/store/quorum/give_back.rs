@@ -130,9 +130,9 @@ struct GivingBack {
     answers: Vec<Option<Released>>,
     /// Whether a node has notified a waiter that the key is free.
     notified: bool,
-    /// Whether a cooldown is to take the place of the token on a majority.
+    /// Whether the nodes need the token, because a majority of them does not have the cooldown yet.
     needs_token: bool,
-    /// The nodes that are to get a hint when the token is not needed any more.
+    /// The nodes that get a hint when they do not need the token any more.
     missing: NodeSet,
 }
 
@@ -155,16 +155,16 @@ impl GivingBack {
         }
     }
 
-    /// The nodes whose hints were put off.
-    fn missing(&mut self) -> impl Iterator<Item = usize> + use<> {
+    /// Takes the nodes whose hints were put off.
+    fn take_missing(&mut self) -> impl Iterator<Item = usize> + use<> {
         let missing = std::mem::take(&mut self.missing);
         (0..self.answers.len()).filter(move |place| contains(missing, *place))
     }
 
-    /// Notes that the release is not sent again.
+    /// Notes that the caller does not send the release again.
     fn is_decided(&mut self) {
         self.needs_token = false;
-        for place in self.missing() {
+        for place in self.take_missing() {
             self.quorum.keep_hint(place, &self.undoing);
         }
     }
@@ -226,7 +226,7 @@ impl Drop for LateAnswers {
                 &Outcome::Failed(Failure::unanswered("no task waits for the answer")),
             );
         }
-        for place in self.giving_back.missing() {
+        for place in self.giving_back.take_missing() {
             let GivingBack {
                 quorum, undoing, ..
             } = &self.giving_back;
