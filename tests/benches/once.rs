@@ -83,7 +83,7 @@ async fn compare<D: Bench>(name: &str, db: D, rounds: usize) -> Found {
     once::create_table(&db).await.expect("a table");
     let operations = Operations::default();
     let bare = plain(db.clone());
-    let locked = plain(db.clone()).route_layer(layer().await);
+    let locked = locked(db.clone()).await;
     let together = together(db.clone(), operations.clone()).await;
     let mut turns: [Vec<f64>; 5] = Default::default();
     for round in 0..=rounds {
@@ -129,6 +129,11 @@ async fn compare<D: Bench>(name: &str, db: D, rounds: usize) -> Found {
 struct Operations(Arc<Mutex<Vec<OperationId>>>);
 
 impl Operations {
+    fn note(&self, lock: &LockContext) {
+        let operation = lock.operation_id().expect("a key");
+        self.0.lock().expect("no panic").push(operation);
+    }
+
     fn take(&self) -> Vec<OperationId> {
         std::mem::take(&mut self.0.lock().expect("no panic"))
     }
@@ -142,25 +147,38 @@ fn next_keys() -> Range<usize> {
 }
 
 fn plain<D: Bench>(db: D) -> Router {
-    let pay = async |State(db): State<D>| {
-        let begin = match db.dialect() {
-            Dialect::Sqlite => "BEGIN IMMEDIATE",
-            _ => "BEGIN",
-        };
-        let mut tx = db.begin(begin).await.expect("a transaction");
-        D::insert(D::connection(&mut tx)).await;
-        D::commit(tx).await.expect("a commit");
-        (StatusCode::CREATED, Bytes::from_static(&ANSWER))
-    };
+    let pay = async |State(db): State<D>| pay(&db).await;
     Router::new().route("/", post(pay)).with_state(db)
+}
+
+/// Its handler does what that of [`together`] does beside its transaction.
+async fn locked<D: Bench>(db: D) -> Router {
+    let operations = Operations::default();
+    let pay = async move |State(db): State<D>, lock: LockContext| {
+        operations.take();
+        operations.note(&lock);
+        pay(&db).await
+    };
+    let app = Router::new().route("/", post(pay)).with_state(db);
+    app.route_layer(layer().await)
+}
+
+async fn pay<D: Bench>(db: &D) -> (StatusCode, Bytes) {
+    let begin = match db.dialect() {
+        Dialect::Sqlite => "BEGIN IMMEDIATE",
+        _ => "BEGIN",
+    };
+    let mut tx = db.begin(begin).await.expect("a transaction");
+    D::insert(D::connection(&mut tx)).await;
+    D::commit(tx).await.expect("a commit");
+    (StatusCode::CREATED, Bytes::from_static(&ANSWER))
 }
 
 async fn together<D: Bench>(db: D, operations: Operations) -> Router {
     let pay = async move |lock: LockContext, once: Once<D>| {
         let mut tx = once.begin().await?;
         D::insert(&mut tx).await;
-        let mut all = operations.0.lock().expect("no panic");
-        all.push(lock.operation_id().expect("a key"));
+        operations.note(&lock);
         Ok::<_, Refused>((StatusCode::CREATED, Bytes::from_static(&ANSWER)))
     };
     let replay = Replay::in_database(db).caller_is_in_key();
