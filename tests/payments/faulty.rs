@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use lock_core::once::{Database, Dialect, Row, Value};
+use lock_core::once::{CommitError, Database, Dialect, Row, Value};
 
 use crate::store::{Payment, Store, Table};
 
@@ -50,8 +50,10 @@ async fn step() {
     }
 }
 
+/// The adapter of PostgreSQL sends two statements at once, so a process cannot end between them. That of SQLite has the steps of
+/// both.
 impl<S: Store> Database for Faulty<S> {
-    type Tx = S::Tx;
+    type Tx = (S::Tx, Dialect);
     type Connection = S::Connection;
     type Error = S::Error;
 
@@ -59,8 +61,24 @@ impl<S: Store> Database for Faulty<S> {
         self.0.dialect()
     }
 
-    async fn begin(&self, statement: &'static str) -> Result<S::Tx, S::Error> {
-        between_steps(self.0.begin(statement)).await
+    async fn begin(&self, statement: &'static str) -> Result<Self::Tx, S::Error> {
+        let tx = between_steps(self.0.begin(statement)).await?;
+        Ok((tx, self.dialect()))
+    }
+
+    async fn begin_and_query(
+        &self,
+        begin: &'static str,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<(Self::Tx, Option<Row>), S::Error> {
+        if self.dialect() == Dialect::Postgres {
+            let begun = between_steps(self.0.begin_and_query(begin, statement, values)).await?;
+            return Ok(((begun.0, self.dialect()), begun.1));
+        }
+        let mut tx = self.begin(begin).await?;
+        let row = Self::query(&mut tx, statement, values).await?;
+        Ok((tx, row))
     }
 
     async fn read(
@@ -72,27 +90,42 @@ impl<S: Store> Database for Faulty<S> {
     }
 
     async fn query(
-        tx: &mut S::Tx,
+        tx: &mut Self::Tx,
         statement: &'static str,
         values: &[Value<'_>],
     ) -> Result<Option<Row>, S::Error> {
-        between_steps(S::query(tx, statement, values)).await
+        between_steps(S::query(&mut tx.0, statement, values)).await
     }
 
-    fn connection(tx: &mut S::Tx) -> &mut S::Connection {
-        S::connection(tx)
+    fn connection(tx: &mut Self::Tx) -> &mut S::Connection {
+        S::connection(&mut tx.0)
     }
 
-    fn connection_ref(tx: &S::Tx) -> &S::Connection {
-        S::connection_ref(tx)
+    fn connection_ref(tx: &Self::Tx) -> &S::Connection {
+        S::connection_ref(&tx.0)
     }
 
-    async fn commit(tx: S::Tx) -> Result<(), S::Error> {
-        between_steps(S::commit(tx)).await
+    async fn commit(tx: Self::Tx) -> Result<(), S::Error> {
+        between_steps(S::commit(tx.0)).await
     }
 
-    async fn rollback(tx: S::Tx) -> Result<(), S::Error> {
-        between_steps(S::rollback(tx)).await
+    async fn query_and_commit(
+        mut tx: Self::Tx,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<(), CommitError<S::Error>> {
+        if tx.1 == Dialect::Postgres {
+            return between_steps(S::query_and_commit(tx.0, statement, values)).await;
+        }
+        match Self::query(&mut tx, statement, values).await {
+            Ok(Some(_)) => Self::commit(tx).await.map_err(CommitError::Unknown),
+            Ok(None) => Err(CommitError::NotCommitted(None)),
+            Err(error) => Err(CommitError::NotCommitted(Some(error))),
+        }
+    }
+
+    async fn rollback(tx: Self::Tx) -> Result<(), S::Error> {
+        between_steps(S::rollback(tx.0)).await
     }
 
     fn code<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<Cow<'a, str>> {
