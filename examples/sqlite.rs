@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lock_core::once::{Database, Dialect, Row, Value};
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, OptionalExtension, ToSql};
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::spawn_blocking;
 
@@ -63,8 +63,18 @@ impl Database for Sqlite {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> rusqlite::Result<Option<Row>> {
-        // The statements of the kit touch one row. Those that write to the disk are `begin` and `commit`.
         one(&tx.0, statement, &owned(values))
+    }
+
+    async fn execute(
+        tx: &mut Transaction,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> rusqlite::Result<u64> {
+        // It waits for nothing. What waits for other writers and for the disk is `begin` and `commit`.
+        let mut statement = tx.0.prepare_cached(statement)?;
+        let rows = statement.execute(params_from_iter(owned(values)))?;
+        Ok(rows as u64)
     }
 
     fn connection(tx: &mut Transaction) -> &mut Connection {
@@ -115,9 +125,10 @@ fn one(
     statement: &str,
     values: &[ToSqlOutput<'static>],
 ) -> rusqlite::Result<Option<Row>> {
-    let values: Vec<&dyn ToSql> = values.iter().map(|value| value as _).collect();
     let mut statement = connection.prepare_cached(statement)?;
-    let row = statement.query_row(&*values, |row| Ok(Row::new(row.get(0)?, row.get(1)?)));
+    let row = statement.query_row(params_from_iter(values), |row| {
+        Ok(Row::new(row.get(0)?, row.get(1)?))
+    });
     row.optional()
 }
 

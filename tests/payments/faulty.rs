@@ -53,7 +53,7 @@ async fn step() {
 /// The adapter of PostgreSQL sends two statements at once, so a process cannot end between them. That of SQLite has the steps of
 /// both.
 impl<S: Store> Database for Faulty<S> {
-    type Tx = (S::Tx, Dialect);
+    type Tx = S::Tx;
     type Connection = S::Connection;
     type Error = S::Error;
 
@@ -62,23 +62,21 @@ impl<S: Store> Database for Faulty<S> {
     }
 
     async fn begin(&self, statement: &'static str) -> Result<Self::Tx, S::Error> {
-        let tx = between_steps(self.0.begin(statement)).await?;
-        Ok((tx, self.dialect()))
+        between_steps(self.0.begin(statement)).await
     }
 
-    async fn begin_and_query(
+    async fn begin_and_execute(
         &self,
         begin: &'static str,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> Result<(Self::Tx, Option<Row>), S::Error> {
+    ) -> Result<(Self::Tx, u64), S::Error> {
         if self.dialect() == Dialect::Postgres {
-            let begun = between_steps(self.0.begin_and_query(begin, statement, values)).await?;
-            return Ok(((begun.0, self.dialect()), begun.1));
+            return between_steps(self.0.begin_and_execute(begin, statement, values)).await;
         }
         let mut tx = self.begin(begin).await?;
-        let row = Self::query(&mut tx, statement, values).await?;
-        Ok((tx, row))
+        let rows = Self::execute(&mut tx, statement, values).await?;
+        Ok((tx, rows))
     }
 
     async fn read(
@@ -94,38 +92,40 @@ impl<S: Store> Database for Faulty<S> {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> Result<Option<Row>, S::Error> {
-        between_steps(S::query(&mut tx.0, statement, values)).await
+        between_steps(S::query(tx, statement, values)).await
+    }
+
+    async fn execute(
+        tx: &mut Self::Tx,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<u64, S::Error> {
+        between_steps(S::execute(tx, statement, values)).await
     }
 
     fn connection(tx: &mut Self::Tx) -> &mut S::Connection {
-        S::connection(&mut tx.0)
+        S::connection(tx)
     }
 
     fn connection_ref(tx: &Self::Tx) -> &S::Connection {
-        S::connection_ref(&tx.0)
+        S::connection_ref(tx)
     }
 
     async fn commit(tx: Self::Tx) -> Result<(), S::Error> {
-        between_steps(S::commit(tx.0)).await
+        between_steps(S::commit(tx)).await
     }
 
-    async fn query_and_commit(
-        mut tx: Self::Tx,
+    /// The kit calls it for PostgreSQL only.
+    async fn execute_and_commit(
+        tx: Self::Tx,
         statement: &'static str,
         values: &[Value<'_>],
     ) -> Result<(), CommitError<S::Error>> {
-        if tx.1 == Dialect::Postgres {
-            return between_steps(S::query_and_commit(tx.0, statement, values)).await;
-        }
-        match Self::query(&mut tx, statement, values).await {
-            Ok(Some(_)) => Self::commit(tx).await.map_err(CommitError::Unknown),
-            Ok(None) => Err(CommitError::NotCommitted(None)),
-            Err(error) => Err(CommitError::NotCommitted(Some(error))),
-        }
+        between_steps(S::execute_and_commit(tx, statement, values)).await
     }
 
     async fn rollback(tx: Self::Tx) -> Result<(), S::Error> {
-        between_steps(S::rollback(tx.0)).await
+        between_steps(S::rollback(tx)).await
     }
 
     fn code<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<Cow<'a, str>> {

@@ -34,6 +34,20 @@ macro_rules! once_sqlx {
                 <Driver as ::sqlx::Database>::NAME == "SQLite"
             }
 
+            fn bound(
+                statement: &'static str,
+                values: &[Value<'_>],
+            ) -> impl ::sqlx::Execute<'static, Driver> + use<> {
+                let mut query = ::sqlx::query::<Driver>(statement);
+                for value in values {
+                    query = match *value {
+                        Value::Bytes(bytes) => query.bind(bytes.to_vec()),
+                        Value::Int(number) => query.bind(number),
+                    };
+                }
+                query
+            }
+
             async fn one<'c, E>(
                 executor: E,
                 statement: &'static str,
@@ -43,14 +57,7 @@ macro_rules! once_sqlx {
                 E: ::sqlx::Executor<'c, Database = Driver>,
             {
                 use ::sqlx::Row as _;
-                let mut query = ::sqlx::query::<Driver>(statement);
-                for value in values {
-                    query = match *value {
-                        Value::Bytes(bytes) => query.bind(bytes.to_vec()),
-                        Value::Int(number) => query.bind(number),
-                    };
-                }
-                match query.fetch_optional(executor).await? {
+                match executor.fetch_optional(bound(statement, values)).await? {
                     ::core::option::Option::Some(row) => ::core::result::Result::Ok(
                         ::core::option::Option::Some(Row::new(row.try_get(0)?, row.try_get(1)?)),
                     ),
@@ -90,6 +97,16 @@ macro_rules! once_sqlx {
                     values: &[Value<'_>],
                 ) -> ::core::result::Result<::core::option::Option<Row>, Self::Error> {
                     one(&mut **tx, statement, values).await
+                }
+
+                async fn execute(
+                    tx: &mut Self::Tx,
+                    statement: &'static str,
+                    values: &[Value<'_>],
+                ) -> ::core::result::Result<u64, Self::Error> {
+                    let query = bound(statement, values);
+                    let done = ::sqlx::Executor::execute(&mut **tx, query).await?;
+                    ::core::result::Result::Ok(done.rows_affected())
                 }
 
                 fn connection(tx: &mut Self::Tx) -> &mut Self::Connection {
@@ -178,20 +195,9 @@ macro_rules! once_deadpool {
                 }
             }
 
-            async fn one(
-                client: &ClientWrapper,
-                statement: &'static str,
-                values: &[Value<'_>],
-            ) -> Result<Option<Row>, PoolError> {
-                let statement = client.prepare_cached(statement).await?;
-                bound(client, &statement, values).await
-            }
-
-            async fn bound(
-                client: &ClientWrapper,
-                statement: &::tokio_postgres::Statement,
-                values: &[Value<'_>],
-            ) -> Result<Option<Row>, PoolError> {
+            fn parameters<'a>(
+                values: &'a [Value<'_>],
+            ) -> Vec<&'a (dyn ::tokio_postgres::types::ToSql + Sync)> {
                 let mut parameters: Vec<&(dyn ::tokio_postgres::types::ToSql + Sync)> =
                     Vec::with_capacity(values.len());
                 for value in values {
@@ -200,7 +206,16 @@ macro_rules! once_deadpool {
                         Value::Int(number) => parameters.push(number),
                     }
                 }
-                match client.query_opt(statement, &parameters).await? {
+                parameters
+            }
+
+            async fn one(
+                client: &ClientWrapper,
+                statement: &'static str,
+                values: &[Value<'_>],
+            ) -> Result<Option<Row>, PoolError> {
+                let statement = client.prepare_cached(statement).await?;
+                match client.query_opt(&statement, &parameters(values)).await? {
                     Option::Some(row) => {
                         Result::Ok(Option::Some(Row::new(row.try_get(0)?, row.try_get(1)?)))
                     }
@@ -224,20 +239,21 @@ macro_rules! once_deadpool {
                 }
 
                 /// Sends both statements at once.
-                async fn begin_and_query(
+                async fn begin_and_execute(
                     &self,
                     begin: &'static str,
                     statement: &'static str,
                     values: &[Value<'_>],
-                ) -> Result<(Tx, Option<Row>), PoolError> {
+                ) -> Result<(Tx, u64), PoolError> {
                     let tx = Tx(Option::Some(self.0.get().await?));
                     let client = tx.client();
                     let prepared = client.prepare_cached(statement).await?;
+                    let values = parameters(values);
                     let begun = client.batch_execute(begin);
-                    let row = bound(client, &prepared, values);
-                    let (begun, row) = $crate::once::in_order(begun, row).await?;
+                    let rows = client.execute(&prepared, &values);
+                    let (begun, rows) = $crate::once::in_order(begun, rows).await?;
                     begun?;
-                    Result::Ok((tx, row?))
+                    Result::Ok((tx, rows?))
                 }
 
                 async fn read(
@@ -256,6 +272,16 @@ macro_rules! once_deadpool {
                     one(tx.client(), statement, values).await
                 }
 
+                async fn execute(
+                    tx: &mut Tx,
+                    statement: &'static str,
+                    values: &[Value<'_>],
+                ) -> Result<u64, PoolError> {
+                    let client = tx.client();
+                    let statement = client.prepare_cached(statement).await?;
+                    Result::Ok(client.execute(&statement, &parameters(values)).await?)
+                }
+
                 fn connection(tx: &mut Tx) -> &mut ClientWrapper {
                     tx.0.as_mut().expect("only its end takes the client")
                 }
@@ -269,46 +295,34 @@ macro_rules! once_deadpool {
                 }
 
                 /// Sends both at once. COMMIT rolls back if the statement has failed.
-                async fn query_and_commit(
+                async fn execute_and_commit(
                     tx: Tx,
                     statement: &'static str,
                     values: &[Value<'_>],
                 ) -> Result<(), CommitError<PoolError>> {
-                    let prepared = tx.client().prepare_cached(statement).await;
-                    let prepared = match prepared {
-                        Result::Ok(prepared) => prepared,
-                        // The client is closed with its transaction.
-                        Result::Err(error) => {
-                            let error = PoolError::Backend(error);
-                            return Result::Err(CommitError::NotCommitted(Option::Some(error)));
-                        }
-                    };
+                    // The client is closed with its transaction.
+                    let not_sent = |error| CommitError::NotCommitted(PoolError::Backend(error));
                     let client = tx.client();
-                    let row = bound(client, &prepared, values);
+                    let prepared = client.prepare_cached(statement).await.map_err(not_sent)?;
+                    let values = parameters(values);
+                    let rows = client.execute(&prepared, &values);
                     let commit = client.batch_execute("COMMIT");
-                    let sent = $crate::once::in_order(row, commit).await;
-                    let (row, end) = sent
-                        .map_err(|error| CommitError::NotCommitted(Option::Some(error)))?;
-                    match (row, end) {
-                        (Result::Ok(Option::Some(_)), Result::Ok(())) => {
-                            tx.give_back();
-                            Result::Ok(())
-                        }
-                        (Result::Ok(Option::Some(_)), Result::Err(error)) => {
+                    let sent = $crate::once::in_order(rows, commit).await;
+                    let (rows, end) = sent.map_err(not_sent)?;
+                    if end.is_ok() {
+                        tx.give_back();
+                    }
+                    match (rows, end) {
+                        (Result::Ok(_), Result::Ok(())) => Result::Ok(()),
+                        (Result::Ok(_), Result::Err(error)) => {
                             Result::Err(CommitError::Unknown(PoolError::Backend(error)))
                         }
-                        (Result::Ok(Option::None), _) => {
-                            Result::Err(CommitError::NotCommitted(Option::None))
-                        }
                         // Without a code, the statement was not answered.
-                        (Result::Err(error), _) if Self::code(&error).is_none() => {
-                            Result::Err(CommitError::Unknown(error))
+                        (Result::Err(error), _) if error.code().is_none() => {
+                            Result::Err(CommitError::Unknown(PoolError::Backend(error)))
                         }
-                        (Result::Err(error), end) => {
-                            if end.is_ok() {
-                                tx.give_back();
-                            }
-                            Result::Err(CommitError::NotCommitted(Option::Some(error)))
+                        (Result::Err(error), _) => {
+                            Result::Err(CommitError::NotCommitted(PoolError::Backend(error)))
                         }
                     }
                 }

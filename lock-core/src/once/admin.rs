@@ -26,11 +26,11 @@ pub async fn create_table<D: Database>(db: &D) -> Result<(), Error> {
     let statements = db.dialect().statements();
     let mut tx = Tx::begin(db).await?;
     if let Some(lock) = statements.schema_lock {
-        tx.query(|_| lock, &[]).await?;
+        tx.execute(|_| lock, &[]).await?;
     }
     for statement in statements.schema.split_inclusive(';') {
         if !statement.trim().is_empty() {
-            tx.query(|_| statement, &[]).await?;
+            tx.execute(|_| statement, &[]).await?;
         }
     }
     tx.commit().await?;
@@ -83,20 +83,11 @@ pub async fn sweep<D: Database>(db: &D) -> Result<u64, Error> {
     let mut all = 0;
     loop {
         let mut tx = Tx::begin(db).await?;
-        let mut row = tx
-            .query(|all| all.sweep, &[Value::Int(SWEPT_AT_ONCE)])
-            .await?;
-        if let Some(swept) = db.dialect().statements().swept {
-            row = tx.query(|_| swept, &[]).await?;
-        }
+        let most = [Value::Int(SWEPT_AT_ONCE)];
+        let rows = tx.execute(|all| all.sweep, &most).await?;
         tx.commit().await?;
-        let digits = row.and_then(|row| String::from_utf8(row.run).ok());
-        let count = digits.and_then(|digits| digits.parse::<u64>().ok());
-        let count = count.ok_or_else(|| {
-            Error::unavailable("the database did not say how many records it has deleted")
-        })?;
-        all += count;
-        if count < SWEPT_AT_ONCE.unsigned_abs() {
+        all += rows;
+        if rows < SWEPT_AT_ONCE.unsigned_abs() {
             return Ok(all);
         }
     }
@@ -115,9 +106,9 @@ pub async fn sweep<D: Database>(db: &D) -> Result<u64, Error> {
 /// If the future is dropped, the record is deleted or not.
 pub async fn forget<D: Database>(db: &D, operation: OperationId) -> Result<bool, Error> {
     let mut tx = Tx::begin(db).await?;
-    let row = tx
-        .query(|all| all.forget, &[Value::Bytes(&operation.to_bytes())])
+    let rows = tx
+        .execute(|all| all.forget, &[Value::Bytes(&operation.to_bytes())])
         .await?;
     tx.commit().await?;
-    Ok(row.is_some())
+    Ok(rows > 0)
 }

@@ -10,7 +10,7 @@ use std::future::Future;
 /// another driver. The kit writes all statements, and an implementation passes them on:
 ///
 /// * Statements have at most four parameters, `$1` to `$4` in PostgreSQL and `?1` to `?4` in SQLite.
-/// * A row has two columns, of bytes, of which the second can be NULL. A statement returns one row at most.
+/// * A query returns one row at most, of two columns of bytes, of which the second can be NULL.
 /// * A PostgreSQL pool must be of the primary server. Poolers in transaction mode are fine, and those in statement mode have no
 ///   transactions.
 ///
@@ -37,28 +37,28 @@ pub trait Database: Clone + Send + Sync + 'static {
         statement: &'static str,
     ) -> impl Future<Output = Result<Self::Tx, Self::Error>> + Send;
 
-    /// Takes a connection, begins a transaction on it with the first statement, and runs the second one in it.
+    /// Takes a connection, begins a transaction on it with the first statement, and [executes](Self::execute) the second one in it.
     ///
-    /// Default: [`begin`](Self::begin), and then [`query`](Self::query). A driver that sends a statement before the answer to the
+    /// Default: [`begin`](Self::begin), and then [`execute`](Self::execute). A driver that sends a statement before the answer to the
     /// last one has come saves a trip. The second statement of the kit changes nothing where the first one has failed.
     ///
     /// # Errors
     ///
     /// The pool gives no connection, or the database refuses a statement. The transaction is rolled back, as if it were dropped.
-    fn begin_and_query(
+    fn begin_and_execute(
         &self,
         begin: &'static str,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> impl Future<Output = Result<(Self::Tx, Option<Row>), Self::Error>> + Send {
+    ) -> impl Future<Output = Result<(Self::Tx, u64), Self::Error>> + Send {
         async move {
             let mut tx = self.begin(begin).await?;
-            let row = Self::query(&mut tx, statement, values).await?;
-            Ok((tx, row))
+            let rows = Self::execute(&mut tx, statement, values).await?;
+            Ok((tx, rows))
         }
     }
 
-    /// Runs one statement outside of a transaction.
+    /// Runs one query outside of a transaction.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ pub trait Database: Clone + Send + Sync + 'static {
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Option<Row>, Self::Error>> + Send;
 
-    /// Runs one statement inside a transaction.
+    /// Runs one query inside a transaction.
     ///
     /// # Errors
     ///
@@ -79,6 +79,18 @@ pub trait Database: Clone + Send + Sync + 'static {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Option<Row>, Self::Error>> + Send;
+
+    /// Runs one statement inside a transaction, and returns the number of rows that it has inserted, updated or deleted. After
+    /// another statement, any number will do.
+    ///
+    /// # Errors
+    ///
+    /// The statement fails.
+    fn execute(
+        tx: &mut Self::Tx,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<u64, Self::Error>> + Send;
 
     /// Returns what the user's code sees of a transaction.
     fn connection(tx: &mut Self::Tx) -> &mut Self::Connection;
@@ -93,29 +105,27 @@ pub trait Database: Clone + Send + Sync + 'static {
     /// Whether the transaction was committed is unknown to the kit after every error, and it finds out by itself.
     fn commit(tx: Self::Tx) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Runs one statement, and commits if it has returned a row.
+    /// Runs one statement, and commits if it has not failed.
     ///
-    /// Default: [`query`](Self::query), and then [`commit`](Self::commit) or [`rollback`](Self::rollback). A driver that sends COMMIT
-    /// before the answer to the statement has come saves a trip: PostgreSQL rolls back where the statement has failed, and the
-    /// statements that the kit gives fail there instead of returning no row.
+    /// Default: [`execute`](Self::execute), and then [`commit`](Self::commit) or [`rollback`](Self::rollback). A driver of PostgreSQL
+    /// that sends COMMIT before the answer to the statement has come saves a trip, because COMMIT rolls back there if the statement has
+    /// failed. The kit does not call it for SQLite, where COMMIT would commit.
     ///
     /// # Errors
     ///
     /// [`NotCommitted`](CommitError::NotCommitted) only where the database has told so, as by an error of the statement.
-    fn query_and_commit(
+    fn execute_and_commit(
         mut tx: Self::Tx,
         statement: &'static str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<(), CommitError<Self::Error>>> + Send {
         async move {
-            let reason = match Self::query(&mut tx, statement, values).await {
-                Ok(Some(_)) => return Self::commit(tx).await.map_err(CommitError::Unknown),
-                Ok(None) => None,
-                Err(error) => Some(error),
-            };
-            // An error changes nothing: the database rolls back when the connection ends.
-            let _ = Self::rollback(tx).await;
-            Err(CommitError::NotCommitted(reason))
+            if let Err(error) = Self::execute(&mut tx, statement, values).await {
+                // Its own error changes nothing: the database rolls back when the connection ends.
+                let _ = Self::rollback(tx).await;
+                return Err(CommitError::NotCommitted(error));
+            }
+            Self::commit(tx).await.map_err(CommitError::Unknown)
         }
     }
 
@@ -137,15 +147,15 @@ pub trait Database: Clone + Send + Sync + 'static {
     }
 }
 
-/// Why a transaction was not committed by [`Database::query_and_commit`], as far as it is known.
+/// Why a transaction was not committed by [`Database::execute_and_commit`], as far as it is known.
 #[derive(Debug)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "an implementation makes it, and there is no third outcome"
 )]
 pub enum CommitError<E> {
-    /// It was rolled back: the statement has failed, or has returned no row (`None`).
-    NotCommitted(Option<E>),
+    /// It was rolled back, because the statement has failed.
+    NotCommitted(E),
     /// COMMIT was not answered, or failed.
     Unknown(E),
 }
@@ -173,7 +183,7 @@ pub enum Value<'a> {
     Int(i64),
 }
 
-/// The row that a statement returns.
+/// The row that a query returns.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row {

@@ -41,24 +41,23 @@ pub(super) struct Statements {
     pub(super) begin: &'static str,
     /// `operation`. Returns the row while it lives.
     pub(super) peek: &'static str,
-    /// `operation`, `run`, life in ms, and in PostgreSQL the number of an advisory lock. Returns a row if the claim is granted.
+    /// `operation`, `run`, life in ms, and in PostgreSQL the number of an advisory lock. Changes a row if the claim is granted.
     pub(super) claim: &'static str,
     /// How many of these values it takes.
     pub(super) claim_values: usize,
-    /// `operation`, `run`, `record`. Returns no row, or fails, if the claim is gone.
+    /// `operation`, `run`, `record`. If the claim is gone, it fails in PostgreSQL, and changes no row in SQLite.
     pub(super) complete: &'static str,
     /// `operation`, `run`. The same, without a record.
     pub(super) complete_without_record: &'static str,
-    /// Fails if an earlier statement of the transaction has failed. COMMIT would then roll back, and report no error.
-    pub(super) sound: &'static str,
+    /// Fails if an earlier statement of the transaction has failed. In PostgreSQL, COMMIT would then roll back, and report no
+    /// error.
+    pub(super) sound: Option<&'static str>,
     /// `operation`, `run`. Deletes a claim.
     pub(super) withdraw: &'static str,
     /// `operation`.
     pub(super) forget: &'static str,
     /// The largest number of rows to delete.
     pub(super) sweep: &'static str,
-    /// Returns the number of rows that the last statement has deleted, in decimal digits, if `sweep` does not.
-    pub(super) swept: Option<&'static str>,
 }
 
 impl Dialect {
@@ -81,9 +80,7 @@ impl Dialect {
 /// writes.) And `complete` fails if the claim is gone, by a division by zero, so that COMMIT rolls back.
 const POSTGRES: Statements = Statements {
     schema: SCHEMA_POSTGRES,
-    schema_lock: Some(
-        "SELECT ''::bytea, NULL::bytea WHERE pg_advisory_xact_lock(7813577064262595585) IS NOT NULL",
-    ),
+    schema_lock: Some("SELECT pg_advisory_xact_lock(7813577064262595585)"),
     begin: "BEGIN DEFERRABLE",
     peek: "SELECT run, record FROM lockkit_once WHERE operation = $1 AND expires_at > clock_timestamp()",
     claim: "INSERT INTO lockkit_once AS o (operation, run, expires_at) \
@@ -91,21 +88,18 @@ const POSTGRES: Statements = Statements {
             WHERE current_setting('transaction_deferrable') = 'on' AND pg_try_advisory_xact_lock($4::bigint) \
             ON CONFLICT (operation) DO UPDATE \
             SET run = excluded.run, record = NULL, expires_at = excluded.expires_at \
-            WHERE o.expires_at <= clock_timestamp() \
-            RETURNING run, NULL::bytea",
+            WHERE o.expires_at <= clock_timestamp()",
     claim_values: 4,
     complete: "WITH done AS (UPDATE lockkit_once SET record = $3::bytea WHERE operation = $1 AND run = $2 RETURNING run) \
-               SELECT (SELECT run FROM done), NULL::bytea WHERE 1 / (SELECT count(*) FROM done) = 1",
-    complete_without_record: "WITH done AS (UPDATE lockkit_once SET record = NULL WHERE operation = $1 AND run = $2 \
-               RETURNING run) SELECT (SELECT run FROM done), NULL::bytea WHERE 1 / (SELECT count(*) FROM done) = 1",
-    sound: "SELECT ''::bytea, NULL::bytea",
-    withdraw: "DELETE FROM lockkit_once WHERE operation = $1 AND run = $2 RETURNING run, NULL::bytea",
-    forget: "DELETE FROM lockkit_once WHERE operation = $1 RETURNING run, NULL::bytea",
-    sweep: "WITH gone AS (DELETE FROM lockkit_once WHERE operation IN (\
+               SELECT 1 / count(*) FROM done",
+    complete_without_record: "WITH done AS (UPDATE lockkit_once SET record = NULL WHERE operation = $1 AND run = $2 RETURNING run) \
+               SELECT 1 / count(*) FROM done",
+    sound: Some("SELECT 1"),
+    withdraw: "DELETE FROM lockkit_once WHERE operation = $1 AND run = $2",
+    forget: "DELETE FROM lockkit_once WHERE operation = $1",
+    sweep: "DELETE FROM lockkit_once WHERE operation IN (\
             SELECT operation FROM lockkit_once WHERE expires_at <= clock_timestamp() \
-            ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED) RETURNING operation) \
-            SELECT convert_to(count(*)::text, 'UTF8'), NULL::bytea FROM gone",
-    swept: None,
+            ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)",
 };
 
 /// SQLite has one writer at a time, so it needs no advisory lock: `BEGIN IMMEDIATE` waits for the other writer.
@@ -119,16 +113,14 @@ const SQLITE: Statements = Statements {
             VALUES (?1, ?2, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + ?3) \
             ON CONFLICT (operation) DO UPDATE \
             SET run = excluded.run, record = NULL, expires_at = excluded.expires_at \
-            WHERE lockkit_once.expires_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) \
-            RETURNING run, NULL",
+            WHERE lockkit_once.expires_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
     claim_values: 3,
-    complete: "UPDATE lockkit_once SET record = ?3 WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
-    complete_without_record: "UPDATE lockkit_once SET record = NULL WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
-    sound: "SELECT x'', NULL",
-    withdraw: "DELETE FROM lockkit_once WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
-    forget: "DELETE FROM lockkit_once WHERE operation = ?1 RETURNING run, NULL",
+    complete: "UPDATE lockkit_once SET record = ?3 WHERE operation = ?1 AND run = ?2",
+    complete_without_record: "UPDATE lockkit_once SET record = NULL WHERE operation = ?1 AND run = ?2",
+    sound: None,
+    withdraw: "DELETE FROM lockkit_once WHERE operation = ?1 AND run = ?2",
+    forget: "DELETE FROM lockkit_once WHERE operation = ?1",
     sweep: "DELETE FROM lockkit_once WHERE operation IN (SELECT operation FROM lockkit_once \
             WHERE expires_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) \
             ORDER BY expires_at LIMIT ?1)",
-    swept: Some("SELECT CAST(CAST(changes() AS TEXT) AS BLOB), NULL"),
 };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use super::claim::{Claim, Claimed, Found};
-use super::database::{CommitError, Database, Dialect, Row, Value};
+use super::database::{CommitError, Database, Dialect, Value};
 use super::failure::{failure, gone, unknown};
 use super::statements::Statements;
 use crate::base::error::Error;
@@ -84,18 +84,18 @@ impl<D: Database> Tx<D> {
         let statements = dialect.statements();
         let bytes = claim.operation().to_bytes();
         let values = claim_values(&bytes, claim);
-        let begun = db.begin_and_query(
+        let begun = db.begin_and_execute(
             statements.begin,
             statements.claim,
             &values[..statements.claim_values],
         );
-        let (tx, row) = begun.await.map_err(|error| failure::<D>(dialect, error))?;
+        let (tx, rows) = begun.await.map_err(|error| failure::<D>(dialect, error))?;
         let mut tx = Self {
             tx: Some(tx),
             dialect,
             claimed: vec![(claim.operation(), false)],
         };
-        let claimed = tx.claimed(claim, row).await?;
+        let claimed = tx.claimed(claim, rows).await?;
         Ok((tx, claimed))
     }
 
@@ -125,19 +125,21 @@ impl<D: Database> Tx<D> {
         self.claimed.push((operation, false));
         let bytes = operation.to_bytes();
         let values = &claim_values(&bytes, claim)[..self.dialect.statements().claim_values];
-        let row = self.query(|all| all.claim, values).await?;
-        self.claimed(claim, row).await
+        let rows = self.execute(|all| all.claim, values).await?;
+        self.claimed(claim, rows).await
     }
 
-    /// Returns what the answer to the claim's statement means.
-    async fn claimed(&mut self, claim: &Claim, row: Option<Row>) -> Result<Claimed, Error> {
-        if row.is_some() {
+    /// Returns what the number of rows means that the claim's statement has changed.
+    async fn claimed(&mut self, claim: &Claim, rows: u64) -> Result<Claimed, Error> {
+        if rows > 0 {
             return Ok(Claimed::Granted);
         }
         self.claimed.pop();
         // In READ COMMITTED, this statement sees what the first one has waited for.
         let bytes = claim.operation().to_bytes();
-        let row = self.query(|all| all.peek, &[Value::Bytes(&bytes)]).await?;
+        let peek = self.dialect.statements().peek;
+        let row = D::query(self.open(), peek, &[Value::Bytes(&bytes)]).await;
+        let row = row.map_err(|error| failure::<D>(self.dialect, error))?;
         Ok(row.map_or(Claimed::Busy, |row| Claimed::Recorded(Found::new(row))))
     }
 
@@ -157,8 +159,9 @@ impl<D: Database> Tx<D> {
     pub async fn complete(&mut self, claim: &Claim, record: Option<&[u8]>) -> Result<(), Error> {
         let operation = claim.operation().to_bytes();
         let (statement, values) = completion(self.dialect, &operation, claim, record);
-        let row = self.query(|_| statement, &values).await?;
-        self.end(claim, row.as_ref(), true)
+        let rows = self.execute(|_| statement, &values).await?;
+        let is_gone = self.dialect == Dialect::Sqlite && rows == 0;
+        self.end(claim, is_gone, true)
     }
 
     /// Writes the record of an operation that this transaction has claimed, and commits, in one trip to the server if the driver can
@@ -177,12 +180,16 @@ impl<D: Database> Tx<D> {
         claim: &Claim,
         record: Option<&[u8]>,
     ) -> Result<(), Error> {
+        if self.dialect == Dialect::Sqlite {
+            self.complete(claim, record).await?;
+            return self.commit().await;
+        }
         let operation = claim.operation();
         self.claimed
             .retain(|claimed| *claimed != (operation, false));
         let operation = operation.to_bytes();
         let (statement, values) = completion(self.dialect, &operation, claim, record);
-        self.end_with(statement, &values).await
+        self.end_with(Some(statement), &values).await
     }
 
     /// Gives a claim back: the transaction may be committed, and nothing is remembered.
@@ -197,11 +204,11 @@ impl<D: Database> Tx<D> {
     pub async fn withdraw(&mut self, claim: &Claim) -> Result<(), Error> {
         let operation = claim.operation().to_bytes();
         let values = [Value::Bytes(&operation), Value::Bytes(claim.run())];
-        let row = self.query(|all| all.withdraw, &values).await?;
-        self.end(claim, row.as_ref(), false)
+        let rows = self.execute(|all| all.withdraw, &values).await?;
+        self.end(claim, rows == 0, false)
     }
 
-    /// Commits, if no statement of the transaction has failed. To ask for that costs one statement.
+    /// Commits, if no statement of the transaction has failed. To ask for that costs one statement in PostgreSQL.
     ///
     /// # Errors
     ///
@@ -241,10 +248,10 @@ impl<D: Database> Tx<D> {
         }
     }
 
-    /// Runs the last statement of the transaction, and commits.
+    /// Runs the last statement of the transaction, and commits if it has not failed.
     async fn end_with(
         mut self,
-        statement: &'static str,
+        statement: Option<&'static str>,
         values: &[Value<'_>],
     ) -> Result<(), Error> {
         if self.claimed.iter().any(|(_, done)| !done) {
@@ -254,28 +261,30 @@ impl<D: Database> Tx<D> {
             ));
         }
         let tx = self.tx.take().expect(OPEN);
-        let committed = D::query_and_commit(tx, statement, values).await;
+        let committed = match statement {
+            Some(statement) => D::execute_and_commit(tx, statement, values).await,
+            None => D::commit(tx).await.map_err(CommitError::Unknown),
+        };
         committed.map_err(|error| match error {
-            CommitError::NotCommitted(None) => gone(),
-            CommitError::NotCommitted(Some(error)) => failure::<D>(self.dialect, error),
+            CommitError::NotCommitted(error) => failure::<D>(self.dialect, error),
             CommitError::Unknown(error) => unknown::<D>(error),
         })
     }
 
-    /// Runs one of the kit's statements.
-    pub(super) async fn query(
+    /// Runs one of the kit's statements, and returns the number of rows that it has changed.
+    pub(super) async fn execute(
         &mut self,
         statement: impl FnOnce(&'static Statements) -> &'static str,
         values: &[Value<'_>],
-    ) -> Result<Option<Row>, Error> {
+    ) -> Result<u64, Error> {
         let statement = statement(self.dialect.statements());
-        let answer = D::query(self.open(), statement, values).await;
-        answer.map_err(|error| failure::<D>(self.dialect, error))
+        let rows = D::execute(self.open(), statement, values).await;
+        rows.map_err(|error| failure::<D>(self.dialect, error))
     }
 
-    /// Notes that a claim is completed or withdrawn. Without a row, it is gone.
-    fn end(&mut self, claim: &Claim, row: Option<&Row>, done: bool) -> Result<(), Error> {
-        if row.is_none() {
+    /// Notes that a claim is completed or withdrawn, unless it is gone.
+    fn end(&mut self, claim: &Claim, is_gone: bool, done: bool) -> Result<(), Error> {
+        if is_gone {
             return Err(gone());
         }
         let operation = claim.operation();

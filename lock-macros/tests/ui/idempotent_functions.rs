@@ -133,6 +133,15 @@ impl Database for NoDatabase {
         Ok(None)
     }
 
+    async fn execute(
+        (): &mut (),
+        _: &'static str,
+        _: &[Value<'_>],
+    ) -> Result<u64, Self::Error> {
+        step().await;
+        Ok(0)
+    }
+
     fn connection(tx: &mut ()) -> &mut () {
         tx
     }

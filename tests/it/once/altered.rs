@@ -47,14 +47,14 @@ impl<A: Alteration> Database for Altered<A> {
         self.db.begin(altered::<A>(sql)).await
     }
 
-    async fn begin_and_query(
+    async fn begin_and_execute(
         &self,
         begin: &'static str,
         sql: &'static str,
         values: &[Value<'_>],
-    ) -> Result<(Self::Tx, Option<Row>), Self::Error> {
+    ) -> Result<(Self::Tx, u64), Self::Error> {
         let (begin, sql) = (altered::<A>(begin), altered::<A>(sql));
-        self.db.begin_and_query(begin, sql, values).await
+        self.db.begin_and_execute(begin, sql, values).await
     }
 
     async fn read(
@@ -73,6 +73,14 @@ impl<A: Alteration> Database for Altered<A> {
         Postgres::query(tx, altered::<A>(sql), values).await
     }
 
+    async fn execute(
+        tx: &mut Self::Tx,
+        sql: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<u64, Self::Error> {
+        Postgres::execute(tx, altered::<A>(sql), values).await
+    }
+
     fn connection(tx: &mut Self::Tx) -> &mut Self::Connection {
         Postgres::connection(tx)
     }
@@ -85,12 +93,12 @@ impl<A: Alteration> Database for Altered<A> {
         Postgres::commit(tx).await
     }
 
-    async fn query_and_commit(
+    async fn execute_and_commit(
         tx: Self::Tx,
         sql: &'static str,
         values: &[Value<'_>],
     ) -> Result<(), CommitError<Self::Error>> {
-        Postgres::query_and_commit(tx, altered::<A>(sql), values).await
+        Postgres::execute_and_commit(tx, altered::<A>(sql), values).await
     }
 
     async fn rollback(tx: Self::Tx) -> Result<(), Self::Error> {

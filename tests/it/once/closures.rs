@@ -158,6 +158,14 @@ impl Database for Unanswered {
         sqlite::Sqlite::query(&mut tx.0, sql, values).await
     }
 
+    async fn execute(
+        tx: &mut Self::Tx,
+        sql: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<u64, Self::Error> {
+        sqlite::Sqlite::execute(&mut tx.0, sql, values).await
+    }
+
     fn connection(tx: &mut Self::Tx) -> &mut Self::Connection {
         sqlite::Sqlite::connection(&mut tx.0)
     }

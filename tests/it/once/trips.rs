@@ -64,17 +64,17 @@ impl<D: Database> Database for Counted<D> {
         Ok(Open { tx, asked })
     }
 
-    async fn begin_and_query(
+    async fn begin_and_execute(
         &self,
         begin: &'static str,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> Result<(Open<D::Tx>, Option<Row>), D::Error> {
+    ) -> Result<(Open<D::Tx>, u64), D::Error> {
         self.asked.note(begin);
         self.asked.note(statement);
-        let (tx, row) = self.db.begin_and_query(begin, statement, values).await?;
+        let (tx, rows) = self.db.begin_and_execute(begin, statement, values).await?;
         let asked = self.asked.clone();
-        Ok((Open { tx, asked }, row))
+        Ok((Open { tx, asked }, rows))
     }
 
     async fn read(
@@ -95,6 +95,15 @@ impl<D: Database> Database for Counted<D> {
         D::query(&mut tx.tx, statement, values).await
     }
 
+    async fn execute(
+        tx: &mut Open<D::Tx>,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<u64, D::Error> {
+        tx.asked.note(statement);
+        D::execute(&mut tx.tx, statement, values).await
+    }
+
     fn connection(tx: &mut Open<D::Tx>) -> &mut D::Connection {
         D::connection(&mut tx.tx)
     }
@@ -108,14 +117,14 @@ impl<D: Database> Database for Counted<D> {
         D::commit(tx.tx).await
     }
 
-    async fn query_and_commit(
+    async fn execute_and_commit(
         tx: Open<D::Tx>,
         statement: &'static str,
         values: &[Value<'_>],
     ) -> Result<(), CommitError<D::Error>> {
         tx.asked.note(statement);
         tx.asked.note("COMMIT");
-        D::query_and_commit(tx.tx, statement, values).await
+        D::execute_and_commit(tx.tx, statement, values).await
     }
 
     async fn rollback(tx: Open<D::Tx>) -> Result<(), D::Error> {

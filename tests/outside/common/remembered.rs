@@ -216,6 +216,14 @@ mod tests {
             Err(std::io::ErrorKind::Unsupported.into())
         }
 
+        async fn execute(
+            (): &mut (),
+            _: &'static str,
+            _: &[lock_core::once::Value<'_>],
+        ) -> std::io::Result<u64> {
+            Err(std::io::ErrorKind::Unsupported.into())
+        }
+
         fn connection(tx: &mut ()) -> &mut () {
             tx
         }

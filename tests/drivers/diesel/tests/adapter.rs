@@ -3,6 +3,7 @@ use std::error::Error;
 
 use diesel::deserialize::{self, QueryableByName};
 use diesel::pg::Pg;
+use diesel::query_builder::{BoxedSqlQuery, SqlQuery};
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use diesel::row::NamedRow;
 use diesel::sql_types::{BigInt, Binary, Nullable};
@@ -46,8 +47,7 @@ impl Database for Db {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> Result<Option<Row>, PoolError> {
-        let mut connection = self.0.get().await?;
-        one(&mut connection, statement, values).await
+        one(&mut *self.0.get().await?, statement, values).await
     }
 
     async fn query(
@@ -56,6 +56,15 @@ impl Database for Db {
         values: &[Value<'_>],
     ) -> Result<Option<Row>, PoolError> {
         one(Self::connection(tx), statement, values).await
+    }
+
+    async fn execute(
+        tx: &mut Tx,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<u64, PoolError> {
+        let rows = bound(statement, values).execute(Self::connection(tx)).await;
+        Ok(rows.map_err(failed)? as u64)
     }
 
     fn connection(tx: &mut Tx) -> &mut AsyncPgConnection {
@@ -121,6 +130,15 @@ async fn one(
     statement: &'static str,
     values: &[Value<'_>],
 ) -> Result<Option<Row>, PoolError> {
+    let rows = bound(statement, values).load(connection).await;
+    let row = rows.map_err(failed)?.pop();
+    Ok(row.map(|columns: Columns| columns.0))
+}
+
+fn bound(
+    statement: &'static str,
+    values: &[Value<'_>],
+) -> BoxedSqlQuery<'static, Pg, SqlQuery> {
     let mut query = diesel::sql_query(statement).into_boxed::<Pg>();
     for value in values {
         query = match *value {
@@ -128,8 +146,7 @@ async fn one(
             Value::Int(number) => query.bind::<BigInt, _>(number),
         };
     }
-    let mut rows: Vec<Columns> = query.load(connection).await.map_err(failed)?;
-    Ok(rows.pop().map(|columns| columns.0))
+    query
 }
 
 struct Columns(Row);

@@ -144,6 +144,15 @@ impl<D: Database> Database for Staged<D> {
         row.map_err(Failed::Driver)
     }
 
+    async fn execute(
+        tx: &mut Self::Tx,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<u64, Self::Error> {
+        let rows = D::execute(&mut tx.tx, statement, values).await;
+        rows.map_err(Failed::Driver)
+    }
+
     fn connection(tx: &mut Self::Tx) -> &mut Self::Connection {
         D::connection(&mut tx.tx)
     }
