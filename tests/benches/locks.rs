@@ -9,6 +9,7 @@ mod bars;
 mod counts;
 mod crew;
 mod free_pair;
+mod functions;
 mod held;
 mod idle;
 mod instructions;
@@ -39,7 +40,8 @@ cargo bench -p lock-tests -- --instructions
            released in the background, and with client and server on one core
   held     100 000 held locks: CPU of the process and memory per lock while they are renewed
   layer    a request through the layer: CPU beside the plain router, a timeout layer and raw commands
-  replay   a request whose answer is recorded, and a duplicate, against the layer with a cooldown
+  replay   a request whose answer is recorded, and a duplicate, against the layer with a cooldown; and a function with
+           `#[idempotent]` against one with `#[distributed_lock]`
   once     a request whose answer is in the commit of its effect, on SQLite and PostgreSQL: the time beside a plain
            transaction and the read of a record
   waiting  one key, held for 1 ms, wanted by 16 tasks, by 2 and 8 processes, and by 2 × 8 tasks
@@ -97,6 +99,7 @@ fn main() {
     }
     if chosen("replay") {
         replay::run(&server, &mut bars);
+        functions::run(&server, &mut bars);
     }
     if chosen("once") {
         once::run(cores, short, &mut bars);
