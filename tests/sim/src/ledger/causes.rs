@@ -92,8 +92,9 @@ fn uncaused_in_calm(plan: &Plan, call: &Call) -> Option<&'static str> {
         && !plan.has_stops()
         && plan.faults.iter().all(|it| it.at >= START);
     let is_bad = match call.answer {
-        // A lock that only a majority has is lost with one of its servers.
+        // A lock that only a majority has is lost with one of its servers. Its release may notice that first.
         Answer::Lost => is_calm && call.renews,
+        Answer::NotReleased(ref why) if why.starts_with("Lost") => is_calm && call.renews,
         Answer::NotReleased(_) => call.renews,
         Answer::Refused(_) => true,
         _ => false,
