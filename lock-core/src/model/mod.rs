@@ -38,7 +38,6 @@ mod queue;
 mod record;
 pub(crate) mod seen;
 mod server;
-mod several;
 mod shares;
 mod simulate;
 mod ticket;

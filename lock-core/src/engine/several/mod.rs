@@ -13,7 +13,7 @@
 //! one that waits for a lower key than it holds. In step 2 the caller only tries while it holds the key. Step 3 goes on
 //! from key to key, and each key serves its waiters in the order of their arrival. Its price is that lower keys are held
 //! while the caller waits for higher ones. A caller that kept its key of step 2 for step 3, or that stood in all queues at
-//! once, could deadlock; the model finds both.
+//! once, could deadlock; histories of `tests/sim` show both.
 //!
 //! Each attempt has fresh tokens. With one token for all, a late giving-back of one attempt would delete the key that a
 //! later attempt has taken.
