@@ -115,6 +115,8 @@ fn orders(ledger: &mut Ledger, token: u64, result: Ordered) {
         sent: 5 * SECOND,
         answered: Some(5 * SECOND),
         result,
+        noted: 0,
+        clock: 0,
     });
 }
 

@@ -4,7 +4,7 @@ use super::undisturbed::{START, is_quiet, may_stop_before};
 use super::{Answer, Claim, Ledger};
 use crate::plan::{Plan, Topology};
 use crate::server::Data;
-use crate::world::{State, sim};
+use crate::world::{Fault, State};
 
 /// A lock passes from task to task of its process so often at most, each time with the next fencing token.
 pub(super) const PASSES: u64 = 1_000;
@@ -23,6 +23,9 @@ pub struct Order {
     pub sent: u64,
     pub answered: Option<u64>,
     pub result: Ordered,
+    /// The mark and the clock of the server when the order was sent.
+    pub(super) noted: u64,
+    pub(super) clock: u64,
 }
 
 /// What became of an order.
@@ -43,36 +46,48 @@ impl Ordered {
 
 impl Ledger {
     /// Notes an order that is sent now. Returns its number.
-    pub fn orders(&mut self, process: usize, key: usize, token: Option<u64>, looked: u64) -> usize {
+    pub fn orders(
+        &mut self,
+        state: &State,
+        process: usize,
+        key: usize,
+        token: Option<u64>,
+        looked: u64,
+    ) -> usize {
         self.orders.push(Order {
             process,
             key,
             token,
             looked,
-            sent: sim().now(),
+            sent: state.now,
             answered: None,
             result: Ordered::Unknown,
+            noted: mark(state).unwrap_or(0),
+            clock: state.server_time(0) as u64,
         });
         self.orders.len() - 1
     }
 
-    /// Notes the answer to an order, and checks that the server has noted a higher token.
+    /// Notes the answer to an order, and checks that the server has noted a higher token than any that the holder may use.
     pub fn is_ordered(&mut self, plan: &Plan, state: &State, order: usize, result: Ordered) {
         self.orders[order].answered = Some(state.now);
         self.orders[order].result = result;
-        let it = &self.orders[order];
-        let (true, Some(token)) = (result.is_done(), it.token) else {
-            return;
-        };
-        if plan.loses_data() || plan.topology == Topology::Redlock {
+        if !result.is_done() || plan.loses_data() || plan.topology == Topology::Redlock {
             return;
         }
-        let mark = state.hosts[0].server.entry(b"lockkit:!f");
-        let mark = mark.and_then(|mark| match &mark.data {
-            Data::Text(text) => str::from_utf8(text).ok()?.parse::<u64>().ok(),
-            _ => None,
-        });
-        if mark.is_none_or(|mark| mark < token + PASSES) {
+        let it = &self.orders[order];
+        // The holder's token may be the time of a moment ago.
+        let clock = match plan.clock_steps() {
+            0 => it.clock,
+            _ => 0,
+        };
+        let noted = match plan.has(|fault| matches!(fault, Fault::SpoilMark { .. })) {
+            true => 0,
+            false => it.noted,
+        };
+        let used = it.token.unwrap_or(0).max(noted).max(clock);
+        let mark = mark(state);
+        if mark.is_none_or(|mark| mark < used + PASSES) {
             let text = format!("{mark:?} is noted: {it:?}");
             self.violates("an order notes no higher token", text);
         }
@@ -184,5 +199,14 @@ impl Ledger {
     fn ends_around(&self, plan: &Plan, order: &Order) -> bool {
         let mut holders = self.calls.iter().filter(|call| call.token == order.token);
         holders.any(|call| plan.ends_early(call.process))
+    }
+}
+
+/// The mark of the fencing tokens.
+fn mark(state: &State) -> Option<u64> {
+    let mark = state.hosts[0].server.entry(b"lockkit:!f")?;
+    match &mark.data {
+        Data::Text(text) => str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
     }
 }

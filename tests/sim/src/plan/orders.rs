@@ -1,9 +1,9 @@
 //! Faults of histories with orders and tickets: connections that end under them, and holders that do not hear of an order.
 
-use super::{Plan, Weather};
+use super::{Plan, Verb, Weather};
 use crate::rng::Rng;
 use crate::server::Refusal;
-use crate::world::{Fault, MILLI};
+use crate::world::{Fault, MILLI, SECOND};
 
 /// No fault begins later, in milliseconds.
 const LATEST: u64 = 5_000;
@@ -16,6 +16,7 @@ impl Plan {
         }
         match self.weather {
             Weather::Momentary => self.break_answers_off(rng),
+            Weather::Network if rng.percent(40) => self.stop_those_who_ask(rng),
             Weather::Network => self.replace_connections(rng),
             Weather::Rough => self.refuse_orders(rng),
             _ => return false,
@@ -44,6 +45,27 @@ impl Plan {
         self.staff(rng, (2, 3), (1, 1));
         for at in [rng.between(800, 2_000), rng.between(4_000, LATEST)] {
             self.add(at, 0, Fault::EndConnections { server: 0 });
+        }
+    }
+
+    /// A process stops again and again, mostly while the answer to a question is on its way, and for as long as an order takes.
+    /// So it hears of the order and of the grant at once, in any order.
+    fn stop_those_who_ask(&mut self, rng: &mut Rng) {
+        self.latency = 5_000 * 1_000;
+        self.ttls = vec![10_000, 300_000];
+        self.keys = rng.between(1, 2) as usize;
+        self.verbs = vec![Verb::Acquire, Verb::Acquire, Verb::Operate];
+        self.habits.holds = vec![5, 5, 2_000];
+        self.habits.pauses = vec![1];
+        self.staff(rng, (3, 3), (2, 4));
+        for process in &mut self.processes {
+            process.operation_timeout = SECOND;
+        }
+        let mut at = rng.between(800, 1_500);
+        while at < LATEST {
+            let lasts = rng.between(450, 950);
+            self.add(at, lasts, Fault::Stop { process: 0 });
+            at += lasts + rng.between(50, 900);
         }
     }
 

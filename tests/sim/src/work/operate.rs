@@ -56,7 +56,8 @@ impl Worker {
         };
         let force = self.locks.operator(OPERATOR).force(holder);
         let force = force.because("it hangs");
-        let order = ledger(|it| it.orders(self.process, key, token, looked));
+        let order =
+            sim().look(|state| ledger(|it| it.orders(state, self.process, key, token, looked)));
         let result = match timeout(cancel, async { force.await }).await {
             Ok(Ok(Forced::Freed)) => Ordered::Freed,
             Ok(Ok(Forced::Told)) => Ordered::Told,
