@@ -30,7 +30,6 @@
 mod check;
 mod explore;
 mod fault;
-mod hints;
 mod once;
 mod process;
 mod queue;

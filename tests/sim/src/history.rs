@@ -262,6 +262,7 @@ fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
         ledger.check_order(plan);
         sim.look(|state| {
             ledger.check_noticed(plan, state);
+            ledger.check_strikes(plan, state);
             ledger.check_the_dead(plan, state);
             ledger.check_looks(plan, state);
         });

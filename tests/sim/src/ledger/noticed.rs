@@ -2,7 +2,7 @@
 
 use super::{Claim, Ledger};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::world::{Fault, MILLI, Planned, SECOND, State};
+use crate::world::{Fault, Kind, MILLI, Planned, SECOND, State, Write};
 
 /// Two renewals by hints are so far apart at least.
 pub(super) const BETWEEN_HINTS: u64 = 250 * MILLI;
@@ -47,6 +47,28 @@ impl Ledger {
         }
     }
 
+    /// The same for a key that a stranger deletes right behind a renewal, whose answer may arrive together with the hint.
+    pub fn check_strikes(&mut self, plan: &Plan, state: &State) {
+        if plan.has_stops() || plan.topology != Topology::One || plan.has_shares() {
+            return;
+        }
+        let is_strike = |it: &&Write| it.kind == Kind::Gone && it.is_strange;
+        for strike in state.hosts[0].writes.iter().filter(is_strike) {
+            let late = self.claims.iter().find(|claim| {
+                let limit = self.notices_within(plan, claim, strike.at);
+                let is_its = claim.key == strike.key && claim.from + plan.segments(1) < strike.at;
+                is_its
+                    && self.calls[claim.call].renews
+                    && claim.until > strike.at + limit
+                    && !self.is_disturbed(plan, claim, strike.at, limit)
+            });
+            if let Some(claim) = late {
+                let text = format!("{strike:?}: {}", self.show_claim(claim));
+                self.violates("an owner notices a loss late", text);
+            }
+        }
+    }
+
     /// The next renewal finds it out, and a key that was renewed before is watched.
     fn notices_within(&self, plan: &Plan, claim: &Claim, lost: u64) -> u64 {
         let call = &self.calls[claim.call];
@@ -66,11 +88,10 @@ impl Ledger {
                 matches!(&it.fault, Fault::Deny { command, .. } if command == "CLIENT|CACHING");
             denies && it.at <= lost
         });
-        let since = claim.from;
         let is_watched = claim.from + first < lost
             && has_hints
             && plan.version.redis >= (7, 0, 5)
-            && !plan.touches(call.process, (since, lost), unwatched);
+            && !plan.touches(call.process, (lost, lost), unwatched);
         match is_watched {
             true => renewal.min(BETWEEN_HINTS + plan.segments(4)),
             false => renewal,

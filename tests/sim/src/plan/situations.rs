@@ -151,6 +151,32 @@ impl Plan {
         self.delete(rng, most);
         if rng.percent(40) {
             self.end_connections(rng);
+            self.delete_later(rng);
+        }
+        if rng.percent(40) {
+            self.strike(rng);
+        }
+    }
+
+    /// A stranger deletes a key right behind its renewals.
+    fn strike(&mut self, rng: &mut Rng) {
+        for _ in 0..rng.between(1, 4) {
+            let (at, lasts) = (rng.between(500, 4_000), rng.between(300, 1_500));
+            let key = lock_name(rng.index(self.keys)).into_bytes();
+            self.add(at, lasts, Fault::Strike { server: 0, key });
+        }
+    }
+
+    /// Deletes a key when its owner has had the time to watch it on a new connection, and not yet to renew it in any case.
+    fn delete_later(&mut self, rng: &mut Rng) {
+        let ends = |it: &&Planned| matches!(it.fault, Fault::EndConnections { .. });
+        let Some(last) = self.faults.iter().filter(ends).map(|it| it.at).max() else {
+            return;
+        };
+        let at = last / MILLI + rng.between(2_050, 3_000);
+        if at < 5_500 {
+            let key = lock_name(rng.index(self.keys)).into_bytes();
+            self.add(at, 1, Fault::Delete { server: 0, key });
         }
     }
 
