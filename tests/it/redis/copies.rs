@@ -7,7 +7,7 @@ use std::time::Duration;
 use lock_core::{ErrorKind, LockManager};
 use lock_tests::{Direction, Proxy, RedisServer, needs, wait};
 
-use super::{keys, kind, long, manager, taken, warm};
+use super::{keys, kind, long, warm};
 
 /// Sends an acquire of `k` whose first copy stays in the proxy.
 ///
@@ -25,43 +25,6 @@ async fn sent_twice(
     .await;
     proxy.outlive_clients();
     acquire.await.expect("no panic")
-}
-
-/// Lets the first copy take the free key, and checks that the keeper releases it. The ttl of the
-/// copy is a minute.
-async fn the_first_copy_is_undone(proxy: &Proxy, server: &RedisServer) {
-    proxy.thaw();
-    wait::eventually("the first copy arrives late", async || {
-        server.get("lockkit:k").is_some()
-    })
-    .await;
-    wait::eventually("the first copy is undone", async || keys(server).is_empty()).await;
-}
-
-#[tokio::test]
-async fn a_first_copy_that_arrives_after_the_release_is_undone() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
-    let guard = sent_twice(&proxy, &locks).await.expect("granted");
-    guard.release().await.expect("held");
-    the_first_copy_is_undone(&proxy, &server).await;
-}
-
-#[tokio::test]
-async fn a_first_copy_that_arrives_after_a_refusal_is_undone() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
-    let other = manager(&server.url()).await;
-    let guard = taken(&other, "k", long()).await;
-    assert_eq!(kind(sent_twice(&proxy, &locks).await), ErrorKind::Busy);
-    // The refused acquire is undone at once. That would also undo the first copy if it had arrived.
-    assert!(locks.drain(wait::PATIENCE).await.is_complete());
-    guard.release().await.expect("held");
-    the_first_copy_is_undone(&proxy, &server).await;
 }
 
 /// Otherwise a late copy of the acquire and then one of the swap would make the ticket anew, after its use.

@@ -56,23 +56,6 @@ async fn two_managers_of_one_process_do_not_take_each_others_pushes() {
 }
 
 #[tokio::test]
-async fn a_waiter_whose_push_connection_is_killed_asks_again() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let (locks, owner) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
-    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    queued(&server, "k", "1").await;
-    // The waiter's manager cannot hear the release, so the push is lost.
-    proxy.refuse();
-    proxy.cut();
-    guard.release().await.expect("held");
-    proxy.accept();
-    its_turn(waiter).await.release().await.expect("held");
-}
-
-#[tokio::test]
 async fn a_waiter_whose_push_is_lost_without_a_disconnection_is_told_by_the_next_release() {
     needs!(redis);
     let server = RedisServer::start();
@@ -241,27 +224,6 @@ pub(super) fn stopped(
             == count
     });
     deaf
-}
-
-#[tokio::test]
-async fn stopped_waiters_delay_the_next_one_by_their_grants() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
-    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let _deaf = stopped(&server, 2, 300);
-    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    queued(&server, "k", "3").await;
-    guard.release().await.expect("held");
-    // No process that has released the lock is left.
-    drop(owner);
-    let next = timeout(wait::PATIENCE / 2, waiter).await;
-    let next = next.expect("the push comes before the timer of last resort");
-    next.expect("no panic")
-        .expect("its turn")
-        .release()
-        .await
-        .expect("held");
 }
 
 #[tokio::test]

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use lock_core::{LockManager, Wait};
+use lock_core::LockManager;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, Sentinels, needs, wait};
-use tokio::time::timeout;
 
-use super::{keys, long, warm};
+use super::{long, warm};
 use crate::conformance::{shared_cluster, shared_watched};
 
 #[tokio::test]
@@ -26,29 +25,6 @@ async fn the_delay_of_the_answers_is_subtracted_from_the_lease() {
     assert!(guard.remaining() < servers, "{servers:?}");
     proxy.pass();
     guard.release().await.expect("held");
-}
-
-#[tokio::test]
-async fn a_slow_link_hands_over_too() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
-    for direction in [Direction::Requests, Direction::Replies] {
-        proxy.set(direction, Flow::Delay(Duration::from_millis(10)));
-    }
-    let tasks: Vec<_> = (0..20)
-        .map(|_| {
-            let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
-            tokio::spawn(request.run(tokio::task::yield_now()))
-        })
-        .collect();
-    for task in tasks {
-        let outcome = timeout(wait::PATIENCE, task).await.expect("told");
-        outcome.expect("no panic").expect("its turn");
-    }
-    proxy.pass();
-    assert!(keys(&server).is_empty());
 }
 
 /// Finds servers over a link so slow that a nearby server would have answered before a connection is
