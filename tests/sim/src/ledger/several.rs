@@ -67,9 +67,12 @@ impl Ledger {
         let mut others = (0..self.calls.len()).filter(|other| *other != refused.call);
         let is_caused = others.any(|other| {
             let it = &self.calls[other];
+            let ends = self.ends_for(other, call.process, is_calm);
+            // A task ends one call before it begins the next, maybe in the same moment.
+            let is_of_task = (it.process, it.task) == (call.process, call.task);
             it.keys.contains(&refused.key)
                 && it.asked <= answered
-                && self.ends_for(other, call.process, is_calm) >= asked
+                && (ends > asked || ends == asked && !is_of_task)
         });
         if !is_caused {
             self.blames(
