@@ -35,6 +35,7 @@ use crate::base::machine::{sleep, timeout};
 use crate::base::ticket::Ticket;
 use crate::keeper::OpenTask;
 use crate::lease::backoff::LONGEST;
+use crate::lease::deadline::surely_over;
 use crate::lease::{LeaseOptions, Loss, Phase};
 use crate::queue::ReleaseState;
 use crate::store::{AcquireRoute, Failure, Lane, Operation, Outcome, Release, Swap, Swapped};
@@ -112,8 +113,7 @@ impl Engine {
             in_background: true,
             ..lease.release()
         });
-        // The clock of the store may be slower.
-        let over = pick_up + pick_up / 100 + Duration::from_millis(2);
+        let over = surely_over(pick_up);
         let (store, patience) = (Arc::clone(&self.store), self.operation_timeout);
         self.keeper.run(Box::pin(async move {
             sleep(over).await;

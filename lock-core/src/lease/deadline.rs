@@ -11,6 +11,11 @@ fn margin(span: Duration) -> Duration {
     span / 100 + Duration::from_millis(2)
 }
 
+/// Returns the time after which a span of the server is over, also where this machine's clock is faster.
+pub(crate) fn surely_over(span: Duration) -> Duration {
+    span + margin(span)
+}
+
 /// The duration for which a store grants a key to a waiter at a hand-over.
 pub(crate) const GRANT: Duration = Duration::from_secs(2);
 
@@ -70,6 +75,11 @@ mod tests {
             deadline(START, 10 * SECOND),
             after(Duration::from_millis(9_898))
         );
+    }
+
+    #[test]
+    fn a_span_is_over_one_percent_and_two_milliseconds_later_on_all_servers() {
+        assert_eq!(surely_over(GRANT), Duration::from_millis(2_022));
     }
 
     fn anchor() -> Anchor {

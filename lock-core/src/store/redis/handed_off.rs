@@ -31,7 +31,7 @@ use crate::base::machine::{HashState, sleep, timeout};
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::lease::backoff::LONGEST;
-use crate::lease::deadline::GRANT;
+use crate::lease::deadline::{GRANT, surely_over};
 use crate::store::{AcquireCommand, Lane, Operation, Outcome, Release};
 
 /// The precision of checks, so that very many keys cost little.
@@ -75,7 +75,7 @@ impl HandedOff {
     /// Notes that the release of this lease has handed its key off.
     pub(super) fn note(&self, release: &Release) {
         // The longest grant, and the most that rounding adds.
-        self.watch(release, GRANT + Duration::from_millis(1));
+        self.watch(release, surely_over(GRANT));
     }
 
     /// Notes that the lease has ended, but the server refused to serve or to notify its waiters.
@@ -92,7 +92,7 @@ impl HandedOff {
             fence: None,
             in_background: true,
         };
-        self.watch(&release, after.max(GRANT) + Duration::from_millis(1));
+        self.watch(&release, surely_over(after.max(GRANT)));
     }
 
     fn watch(&self, release: &Release, after: Duration) {
@@ -180,6 +180,32 @@ impl RedisStore {
                 }
             }
             sleep(PAUSE).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_checked_when_its_grant_is_over_by_a_slower_clock_too() {
+        let handed_off = HandedOff::default();
+        let release = Release {
+            key: "k".into(),
+            token: handed_off.token,
+            ttl: GRANT,
+            fence: None,
+            in_background: true,
+        };
+        let begun = handed_off.clock.now();
+        handed_off.note(&release);
+        handed_off.note_forced(&"freed".into(), Duration::ZERO);
+        let keys = lock(&handed_off.keys);
+        assert_eq!(keys.len(), 2);
+        for watched in keys.values() {
+            let slower = begun + GRANT + GRANT / 100;
+            assert!(watched.over > slower, "{:?}", watched.over);
         }
     }
 }
