@@ -14,6 +14,7 @@ mod orders;
 mod quorum;
 mod repeats;
 pub mod rights;
+mod share_situations;
 mod shown;
 mod situations;
 mod touches;
@@ -223,6 +224,7 @@ impl Plan {
         if !plan.draw_situation(&mut rng) {
             plan.draw_faults(&mut rng);
         }
+        plan.draw_situation_of_shares();
         plan.draw_repeats();
         plan.end_work();
         plan.are_recent = !plan.replicas.is_empty() && rng.percent(50);

@@ -2,7 +2,7 @@
 
 use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology};
-use crate::world::{Fault, LAST, LONGEST_STOP, MILLI, SECOND, slowest_segment};
+use crate::world::{Fault, LAST, LONGEST_STOP, MILLI, Planned, SECOND, slowest_segment};
 
 /// How long after a fault its effects last.
 const AFTERMATH: u64 = 2 * SECOND;
@@ -72,7 +72,10 @@ impl Ledger {
             (Answer::Busy | Answer::Cancelled | Answer::NoTicket | Answer::Refused(_), _) => {
                 undone(call.answered.unwrap_or(u64::MAX))
             }
-            (Answer::Granted, Some(left)) => call.released.unwrap_or_else(|| undone(left)),
+            (Answer::Granted, Some(left)) => match call.released {
+                Some(released) => released.max(late_copy_until(plan, call, released)),
+                None => undone(left),
+            },
             (Answer::Lost | Answer::NotReleased(_) | Answer::RanOut, Some(left)) => {
                 left.max(calm.begins) + ttl + LATE
             }
@@ -97,4 +100,15 @@ impl Ledger {
         }
         by_key
     }
+}
+
+/// Until when a copy of a call's request may have the key again that a proxy has kept until the lock was released.
+fn late_copy_until(plan: &Plan, call: &Call, released: u64) -> u64 {
+    let answered = call.answered.unwrap_or(released);
+    let keeps = |it: &&Planned| {
+        let is_late = matches!(it.fault, Fault::Late { process, .. } if process == call.process);
+        is_late && it.at < answered && call.asked < it.end() && released < it.end()
+    };
+    let copies = plan.faults.iter().filter(keeps);
+    copies.map(|it| it.end() + LATE).max().unwrap_or(0)
 }

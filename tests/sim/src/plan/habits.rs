@@ -9,6 +9,8 @@ pub struct Habits {
     /// `None`: a caller waits for as long as it takes.
     pub waits: Vec<Option<u64>>,
     pub holds: Vec<u64>,
+    /// How long shares are held. Some outlast what a waiter may cost those behind it.
+    pub share_holds: Vec<u64>,
     /// A pause is shorter than one of these.
     pub pauses: Vec<u64>,
     /// How long an owner keeps the guard of a lost lock.
@@ -31,6 +33,7 @@ impl Habits {
         Self {
             waits: vec![Some(0), Some(300), Some(1_500), None],
             holds,
+            share_holds: vec![0, 5, 40, 200, 700, 2_500, 4_500],
             pauses: vec![1, 20, 300],
             lingers: vec![0],
             unrenewed: rng.percent(15) && topology.is_alone(),

@@ -4,9 +4,6 @@ use super::{Worker, end, name};
 use crate::ledger::Owning;
 use crate::world::MILLI;
 
-/// How long shares are held, in milliseconds. Some outlast what a waiter may cost those behind it.
-const HOLDS: [u64; 7] = [0, 5, 40, 200, 700, 2_500, 4_500];
-
 impl Worker {
     pub(super) async fn read(&mut self) {
         self.share(Owning::READER).await;
@@ -19,7 +16,7 @@ impl Worker {
 
     async fn share(&mut self, owning: Owning) {
         let draw = self.draw();
-        let hold = self.rng.pick(&HOLDS) * MILLI;
+        let hold = self.rng.pick(&self.plan.habits.share_holds) * MILLI;
         let request = self.locks.lock(name(draw.key));
         let request = match owning {
             Owning::Share(limit) if owning != Owning::READER => request.permits(limit),
