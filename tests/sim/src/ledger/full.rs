@@ -77,6 +77,8 @@ impl Ledger {
         let ended = match (&it.answer, plan.topology) {
             (Answer::Cancelled, _) => it.answered,
             (_, Topology::Replicas) => it.ended.or(it.left),
+            // The server does not have the script, which is sent behind a question that is on its way.
+            _ if self.is_first_share(it) => it.ended.or(it.left),
             _ => it.left,
         };
         let is_own = calm.is_quiet && it.process == call.process;
@@ -94,6 +96,12 @@ impl Ledger {
         !only_asked
             && it.asked <= answered
             && (is_dead || self.is_in_the_way_until(plan, calm, other) >= call.asked)
+    }
+
+    /// Returns whether no share was released before a call ended its own one.
+    fn is_first_share(&self, call: &Call) -> bool {
+        let mut shares = self.calls.iter().filter(|it| it.owning != Owning::Alone);
+        call.left.is_some() && shares.all(|it| it.released.is_none() || it.released > call.left)
     }
 
     /// Returns whether as many owners as the limit of a call may have been inside.

@@ -75,15 +75,20 @@ impl Ledger {
                 cost += turn.min(rests - it.asked);
             }
             let dies = plan.dies(it.process).filter(|_| it.answer == Answer::None);
-            if dies.is_none() {
+            let Some(dies) = dies else {
                 continue;
-            }
+            };
+            let grant = it.ttl.min(GRANT);
             let line = match it.owning {
                 Owning::Alone => None,
                 owning => Some(owning == Owning::READER),
             };
             if !lines.iter().any(|known| known.0 == it.process) {
-                cost += IN_PEACE;
+                // It may have said right before that it waits.
+                cost += match it.asked + IN_PEACE < dies {
+                    true => grant.max(IN_PEACE),
+                    false => IN_PEACE,
+                };
             }
             if !lines.contains(&(it.process, line)) {
                 lines.push((it.process, line));
@@ -91,7 +96,9 @@ impl Ledger {
                 let process = it.process;
                 let is_unseen = plan.topology == Topology::Cluster;
                 if is_unseen || plan.has(|fault| *fault == Fault::Halt { process }) {
-                    cost += it.ttl.min(GRANT);
+                    // One that is asked whether it waits may be given the key when those inside have left.
+                    let excludes = it.owning.excludes(call.owning);
+                    cost += if excludes { 2 * grant } else { grant };
                 }
             }
         }

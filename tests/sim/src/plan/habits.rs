@@ -19,6 +19,8 @@ pub struct Habits {
     pub unrenewed: bool,
     /// How many of a hundred owners block their runtime behind the end of a lock.
     pub blocks: u64,
+    /// This process has readers only.
+    pub reads_only: Option<usize>,
 }
 
 impl Habits {
@@ -38,6 +40,7 @@ impl Habits {
             lingers: vec![0],
             unrenewed: rng.percent(15) && topology.is_alone(),
             blocks: 0,
+            reads_only: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Plan, Verb, Weather};
 use crate::rng::Rng;
-use crate::world::Fault;
+use crate::world::{Fault, MILLI};
 
 /// Separates these draws from all others of the seed.
 const OWN: u64 = 0x7368_6172_6573_2121;
@@ -19,7 +19,11 @@ impl Plan {
         self.stops_inside = false;
         self.bursts = false;
         self.rests = 0;
-        self.downgrade_late(&mut rng);
+        match rng.below(3) {
+            0 => self.downgrade_late(&mut rng),
+            1 => self.kill_a_writer(&mut rng),
+            _ => self.halt_permits(&mut rng),
+        }
         self.processes.iter_mut().for_each(|it| it.exits = None);
         self.faults.sort_by_key(|planned| planned.at);
     }
@@ -38,5 +42,38 @@ impl Plan {
             let (at, lasts) = (rng.between(300, 4_000), rng.between(300, 2_000));
             self.add(at, lasts, Fault::Late { process, server: 0 });
         }
+    }
+
+    /// A process dies whose writer waits for readers of the other process, and further ones wait behind it.
+    fn kill_a_writer(&mut self, rng: &mut Rng) {
+        self.weather = Weather::Deaths;
+        self.verbs = vec![Verb::Acquire, Verb::Read];
+        self.staff(rng, (2, 2), (2, 3));
+        self.keys = 1;
+        self.ttls = vec![rng.pick(&[3_000, 10_000])];
+        self.latency = self.latency.min(MILLI);
+        self.cancels = 0;
+        self.habits.waits = vec![None];
+        self.habits.holds = vec![5, 40];
+        self.habits.share_holds = vec![40, 12_000];
+        self.habits.reads_only = Some(0);
+        let fault = self.death(rng);
+        self.add(rng.between(300, 3_000), 1, fault);
+    }
+
+    /// A process stands still whose tasks wait for permits, each with its own place in the queue.
+    fn halt_permits(&mut self, rng: &mut Rng) {
+        self.weather = Weather::Deaths;
+        self.verbs = vec![Verb::Permits];
+        self.staff(rng, (2, 3), (3, 6));
+        self.keys = 1;
+        self.ttls = vec![rng.pick(&[3_000, 10_000])];
+        self.latency = self.latency.min(MILLI);
+        self.cancels = 0;
+        self.permits = vec![rng.pick(&[1, 1, 2])];
+        self.habits.waits = vec![None];
+        self.habits.share_holds = vec![40, 200, 700];
+        let process = rng.between(1, self.processes.len() as u64 - 1) as usize;
+        self.add(rng.between(500, 4_500), 1, Fault::Halt { process });
     }
 }

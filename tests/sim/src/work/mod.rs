@@ -60,7 +60,10 @@ impl Worker {
             if sim().now() >= self.plan.work_ends {
                 return;
             }
-            let verbs = self.plan.verbs.clone();
+            let verbs = match self.plan.habits.reads_only == Some(self.process) {
+                true => vec![Verb::Read],
+                false => self.plan.verbs.clone(),
+            };
             match self.rng.pick(&verbs) {
                 Verb::Acquire => self.acquire().await,
                 Verb::Ping => self.ping().await,
