@@ -1,9 +1,9 @@
-//! Tests records on a real server: late and repeated requests, and full memory.
+//! Tests records on a real server: repeated requests, and full memory.
 
 use std::time::Duration;
 
 use lock_core::middleware::{Forgotten, RecordOutcome};
-use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Wait};
+use lock_core::{ErrorKind, LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::{Waiter, asked, keys, kind, long, manager, taken, warm, warm_and_direct};
@@ -83,13 +83,6 @@ async fn no_acquire_queues_behind_a_record() {
     }
 }
 
-async fn until_another_script_has_run(server: &RedisServer, before: u64) {
-    wait::eventually("the late request has arrived", async || {
-        scripts_run(server) > before
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn a_record_is_one_trip_with_the_release_and_a_duplicate_is_one_trip() {
     needs!(redis_7);
@@ -167,84 +160,6 @@ async fn waiters_that_could_not_be_told_of_a_record_are_served_by_the_next_relea
     drop(super::its_turn(waiter).await);
 }
 
-/// Returns a lock of which an earlier acquire is still on its way, on a connection that is frozen.
-async fn with_a_late_duplicate(locks: &LockManager, proxy: &Proxy) -> LockGuard {
-    proxy.freeze();
-    let first = locks.lock("other").ttl(long()).acquire();
-    assert_eq!(kind(first.await), ErrorKind::Unavailable);
-    loop {
-        let request = locks.lock("k").ttl(long()).wait(Wait::For(long()));
-        if let Ok(guard) = request.acquire().await {
-            return guard;
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_late_acquire_and_its_undo_leave_the_record_alone() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_millis(400)).await;
-    let guard = with_a_late_duplicate(&locks, &proxy).await;
-    guard.remember(RECORD, long()).expect("in bounds");
-    guard.release().await.expect("held");
-    assert_eq!(stored(&server).as_deref(), Some(RECORD));
-    proxy.thaw();
-    // The undo is sent six seconds after the record was answered.
-    tokio::time::sleep(Duration::from_secs(8)).await;
-    assert_eq!(stored(&server).as_deref(), Some(RECORD));
-    assert_eq!(recorded(&locks).await, Some(RECORD.into()));
-}
-
-#[tokio::test]
-async fn a_dropped_guard_with_a_late_acquire_is_undone_behind_its_record() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_millis(400)).await;
-    let guard = with_a_late_duplicate(&locks, &proxy).await;
-    let handle = guard.handle();
-    guard.remember(RECORD, long()).expect("in bounds");
-    drop(guard);
-    wait::eventually("the store has answered", async || {
-        handle.record_outcome() != Some(RecordOutcome::Background)
-    })
-    .await;
-    assert_eq!(handle.record_outcome(), Some(RecordOutcome::Stored));
-    assert_eq!(stored(&server).as_deref(), Some(RECORD));
-}
-
-#[tokio::test]
-async fn no_undo_of_a_late_acquire_overtakes_the_record() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_millis(400)).await;
-    let guard = with_a_late_duplicate(&locks, &proxy).await;
-    proxy.thaw();
-    let handle = guard.handle();
-    guard.remember(RECORD, long()).expect("in bounds");
-    // The record gets no further than the proxy, for longer than a late request may take.
-    proxy.set(Direction::Requests, Flow::Hold);
-    assert!(
-        guard
-            .release_within(Duration::from_millis(50))
-            .await
-            .is_none()
-    );
-    assert_eq!(handle.record_outcome(), Some(RecordOutcome::Background));
-    tokio::time::sleep(Duration::from_secs(7)).await;
-    assert!(server.get("lockkit:k").is_some(), "the token stands");
-    proxy.cut();
-    proxy.pass();
-    wait::eventually("the record is stored", async || {
-        handle.record_outcome() == Some(RecordOutcome::Stored)
-    })
-    .await;
-    assert_eq!(stored(&server).as_deref(), Some(RECORD));
-}
-
 #[tokio::test]
 async fn a_record_whose_answer_was_lost_is_repeated_and_found() {
     needs!(redis);
@@ -297,37 +212,6 @@ async fn a_repeated_record_that_finds_no_key_was_not_stored() {
         other.forget("k").await.expect("no fault"),
         Forgotten::Nothing
     );
-}
-
-#[tokio::test]
-async fn a_late_copy_does_not_bring_a_forgotten_record_back() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let (locks, other) = warm_and_direct(&server, &proxy, Duration::from_millis(400)).await;
-    let guard = taken(&locks, "k", long()).await;
-    guard.remember(RECORD, long()).expect("in bounds");
-    let handle = guard.handle();
-    // The first copy stays on the old connection, and a newer connection takes the second one.
-    proxy.freeze();
-    assert!(
-        guard
-            .release_within(Duration::from_millis(50))
-            .await
-            .is_none()
-    );
-    wait::eventually("a copy is stored", async || {
-        handle.record_outcome() == Some(RecordOutcome::Stored)
-    })
-    .await;
-    assert_eq!(other.forget("k").await.expect("no fault"), Forgotten::Yes);
-    let before = scripts_run(&server);
-    proxy.thaw();
-    until_another_script_has_run(&server, before).await;
-    assert_eq!(server.get("lockkit:k"), None);
-    // Nor does it touch the next owner.
-    let guard = taken(&other, "k", long()).await;
-    guard.release().await.expect("held");
 }
 
 #[tokio::test]
