@@ -102,12 +102,18 @@ impl Ledger {
     }
 }
 
-/// Until when a copy of a call's request may have the key again that a proxy has kept until the lock was released.
+/// Until when a copy of a call's request may have the key again that the network has kept until the lock was released.
 fn late_copy_until(plan: &Plan, call: &Call, released: u64) -> u64 {
     let answered = call.answered.unwrap_or(released);
+    let keeps_requests = |fault: &Fault| {
+        matches!(
+            fault,
+            Fault::Late { .. } | Fault::Freeze { .. } | Fault::Hold { .. }
+        )
+    };
     let keeps = |it: &&Planned| {
-        let is_late = matches!(it.fault, Fault::Late { process, .. } if process == call.process);
-        is_late && it.at < answered && call.asked < it.end() && released < it.end()
+        let is_its = keeps_requests(&it.fault) && it.fault.process() == Some(call.process);
+        is_its && it.at < answered && call.asked < it.end() && released < it.end()
     };
     let copies = plan.faults.iter().filter(keeps);
     copies.map(|it| it.end() + LATE).max().unwrap_or(0)
