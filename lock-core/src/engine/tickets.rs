@@ -248,6 +248,12 @@ impl OpenSwap {
                      still arrive; the lock is given back",
                 ));
             }
+            // The first copy may have made the share, and others have joined it. The key does not tell then.
+            Some(Outcome::Repeated(answer)) if self.may_be_among_shares(&answer) => {
+                return Err(Failure::unanswered(
+                    "the connection broke while the lock became a share, and other shares have the key now; it is given back",
+                ));
+            }
             Some(Outcome::Repeated(answer)) => Some(*answer),
             answer => answer,
         };
@@ -262,6 +268,10 @@ impl OpenSwap {
                 "the store gave no answer within {patience:?}"
             ))),
         }
+    }
+
+    fn may_be_among_shares(&self, answer: &Outcome) -> bool {
+        self.swap.to.share().is_some() && matches!(answer, Outcome::Swapped(Swapped::Other))
     }
 
     pub(super) fn needs_no_undoing(&mut self) {
