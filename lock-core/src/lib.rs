@@ -154,6 +154,8 @@ mod lease;
 mod model;
 #[cfg(feature = "once")]
 pub mod once;
+#[cfg(any(test, lock_sim))]
+mod protocol;
 mod queue;
 #[cfg(feature = "idempotent")]
 mod remembered;
@@ -173,6 +175,9 @@ pub use api::private as __private;
 pub use api::test_util;
 #[cfg(lock_sim)]
 pub use base::machine::simulated as machine;
+#[cfg(any(test, lock_sim))]
+#[doc(hidden)]
+pub use protocol::scripts as protocol_by_words;
 
 pub use api::builder::ManagerBuilder;
 pub use api::every::{Every, Tick};

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers from top to bottom. `lib.rs` is above them.
-const LOCK_CORE: [&str; 12] = [
+const LOCK_CORE: [&str; 13] = [
     "api",
     "once",
     "engine",
@@ -19,6 +19,7 @@ const LOCK_CORE: [&str; 12] = [
     "timer",
     "lease",
     "remembered",
+    "protocol",
     "base",
     "audit",
 ];

@@ -3,4 +3,5 @@
 mod differential;
 mod histories;
 mod linearizable;
+mod protocol;
 mod same;

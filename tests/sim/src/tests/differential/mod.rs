@@ -11,7 +11,7 @@
     reason = "the test waits for other processes, whose pace no simulated clock can set"
 )]
 
-mod kit;
+pub mod kit;
 mod missing;
 mod node;
 mod questions;

@@ -1,0 +1,77 @@
+//! What an operation knows of the server beside its key, and what it tells the waiters.
+
+use super::Millis;
+use crate::base::clock::ServerTime;
+use crate::base::token::{Address, Token};
+
+/// How often a lease passes from task to task of its process, each time with a fencing token of its own, before the
+/// store is told again. `common.lua` has the same number.
+const PASSES: u64 = 1000;
+
+/// The server around a key.
+pub(super) struct Around<'a> {
+    pub(super) now: ServerTime,
+    /// The highest fencing token that was used on this server, as far as it was noted. 0: none.
+    pub(super) mark: u64,
+    /// The fencing token of the lease that ends by this operation. 0: none.
+    pub(super) used: u64,
+    /// Whether there is memory for more.
+    pub(super) has_room: bool,
+    /// Answers whether a process listens at an address. A process that does not is dead.
+    pub(super) listens: &'a dyn Fn(Address) -> bool,
+    /// The messages of this operation, in their order.
+    pub(super) pushes: Vec<Push>,
+}
+
+/// A message to the process of a waiter or of a holder.
+pub(super) struct Push {
+    pub(super) to: Address,
+    pub(super) token: Token,
+    pub(super) news: News,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum News {
+    /// The key is this waiter's for its grant.
+    Given { grant: Millis, fence: u64 },
+    /// The waiter asks after this long, unless other news comes first.
+    Next { grant: Millis, after: Millis },
+}
+
+impl Around<'_> {
+    pub(super) fn now_ms(&self) -> Millis {
+        self.now.0 / 1000
+    }
+
+    pub(super) fn hears(&self, token: Token) -> bool {
+        (self.listens)(token.address())
+    }
+
+    /// Sends a message. A dead process gets none.
+    pub(super) fn tell(&mut self, token: Token, news: News) {
+        let to = token.address();
+        if (self.listens)(to) {
+            self.pushes.push(Push { to, token, news });
+        }
+    }
+
+    /// Notes a fencing token that was used, so that no later one is lower. A server without memory notes nothing.
+    pub(super) fn raise(&mut self, used: Option<u64>) {
+        if self.has_room {
+            self.mark = self.mark.max(used.unwrap_or(0));
+        }
+    }
+
+    /// The fencing token of a grant: the time, or a higher number if the clock is behind a token that was used.
+    ///
+    /// Then the mark is raised at once by all tokens that the new lease may use, because its end will not prove that the
+    /// clock has passed them.
+    pub(super) fn next_fence(&mut self) -> u64 {
+        let highest = self.mark.max(self.used);
+        if highest < self.now.0 {
+            return self.now.0;
+        }
+        self.mark = highest + 1 + PASSES;
+        highest + 1
+    }
+}

@@ -1,0 +1,50 @@
+//! Renewals, and replacements of one token by another.
+
+use super::{Around, Document, Ended, Millis, Reply};
+use crate::base::token::Token;
+
+/// No lease lasts longer. A later end is one that was set before the clock was set back.
+const LONGEST: Millis = 24 * 60 * 60 * 1000;
+
+impl Document {
+    /// Lengthens a lease. It never shortens one, because a renewal may arrive behind a later, longer one.
+    pub(super) fn extend(&mut self, token: Token, ttl: Millis, around: &Around<'_>) -> Reply {
+        let now = around.now_ms();
+        let how = self.taken_by_others();
+        let Some(hold) = self.hold_of(token) else {
+            return Reply::Done(how);
+        };
+        hold.ends = lengthened(hold.ends, ttl, now);
+        Reply::Done(Ended::Yes)
+    }
+
+    /// Replaces a token. The key is never free between the two, so the fencing token stays, and no waiter is told.
+    pub(super) fn swap(
+        &mut self,
+        from: Token,
+        to: Token,
+        ttl: Millis,
+        around: &Around<'_>,
+    ) -> Reply {
+        let ends = around.now_ms() + ttl;
+        let how = self.taken_by_others();
+        if self.hold_of(from).is_none() && self.hold_of(to).is_none() {
+            return Reply::Done(how);
+        }
+        if !around.has_room {
+            return Reply::NoRoom;
+        }
+        // A second copy finds the second token, and only lengthens it.
+        self.remove(from);
+        self.enter(to, ends);
+        Reply::Done(Ended::Yes)
+    }
+}
+
+/// The end of a lease after its renewal.
+fn lengthened(ends: Millis, ttl: Millis, now: Millis) -> Millis {
+    match ends < now + ttl || ends > now + LONGEST {
+        true => now + ttl,
+        false => ends,
+    }
+}

@@ -1,0 +1,40 @@
+//! The protocol of a lock on one server: what each operation does with a key.
+//!
+//! A key is a [`Document`]: its owner, and the queue of those that wait. [`step`] changes it by one operation. It has no
+//! clock and no I/O: the caller says in [`Around`] what time it is and who listens, and sends the pushes.
+//!
+//! The Lua scripts do the same on a Redis server, where a script is one round trip. `tests/sim` runs random operations
+//! on both and compares them, so a change of the protocol is a change of both.
+//!
+//! The votes of a quorum are not a part of it.
+
+mod acquire;
+mod around;
+mod document;
+mod end;
+mod lengthen;
+mod operation;
+mod queue;
+pub mod scripts;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+use self::around::{Around, News, Push};
+use self::document::{Closed, Document, Phase, Waited, Waiter};
+use self::operation::{Acquire, End, Ended, Operation, Refused, Reply, Way};
+
+/// A time or a span in milliseconds, as the ends of keys are counted. A key exists in the whole last millisecond.
+type Millis = u64;
+
+/// Runs one operation on a key.
+fn step(document: &mut Document, operation: &Operation, around: &mut Around<'_>) -> Reply {
+    document.settle(around.now_ms());
+    match operation {
+        Operation::Acquire(ask) => document.acquire(ask, around),
+        Operation::Extend { token, ttl } => document.extend(*token, *ttl, around),
+        Operation::Swap { from, to, ttl } => document.swap(*from, *to, *ttl, around),
+        Operation::End(end) => document.end(end, around),
+        Operation::Forget => document.forget(),
+    }
+}

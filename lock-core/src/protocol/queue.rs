@@ -1,0 +1,71 @@
+//! The queue of a key.
+
+use super::{Around, Document, Millis, News, Waited, Waiter};
+use crate::base::token::Token;
+
+/// How much longer than the key its queue lasts.
+const QUEUE_OUTLIVES: Millis = 60_000;
+/// The second waiter is told to ask this much later, so that a stopped process does not stop all others.
+const SECOND_WAITER: Millis = 2_000;
+
+impl Document {
+    /// Puts a waiter at the end of the queue, or leaves it where it is. Answers whether it has a place.
+    ///
+    /// A server without memory gives no places and confirms none. A caller without a place asks again.
+    pub(super) fn enter_queue(&mut self, token: Token, grant: Millis, around: &Around<'_>) -> bool {
+        let stands = self.queue.iter().any(|waiter| waiter.token == token);
+        if around.has_room && !stands {
+            // The order of arrival holds also when the clock has been set back.
+            let next = self.queue.last().map_or(0, |last| last.waited.place() + 1);
+            self.queue.push(Waiter {
+                token,
+                grant,
+                waited: Waited::Since(around.now.0.max(next)),
+            });
+        }
+        let left = self.left(around.now_ms()).unwrap_or(0);
+        self.queue_ends = around.now_ms() + left + QUEUE_OUTLIVES;
+        around.has_room
+    }
+
+    pub(super) fn leave_queue(&mut self, token: Token) {
+        self.queue.retain(|waiter| waiter.token != token);
+    }
+
+    /// For how long the key stays as it is. `None`: it is free.
+    pub(super) fn left(&self, now: Millis) -> Option<Millis> {
+        self.ends().map(|ends| ends.saturating_sub(now))
+    }
+
+    /// Tells the first two waiters that listen when to ask again, and removes the dead ones before them.
+    pub(super) fn tell_next(&mut self, after: Millis, around: &mut Around<'_>) {
+        let mut told = 0;
+        while told < 2
+            && let Some(waiter) = self.queue.get(told).copied()
+        {
+            if around.hears(waiter.token) {
+                let after = after + told as u64 * SECOND_WAITER;
+                let grant = waiter.grant;
+                around.tell(waiter.token, News::Next { grant, after });
+                told += 1;
+            } else {
+                self.queue.remove(told);
+            }
+        }
+    }
+
+    /// Tells all waiters to ask now, and empties the queue.
+    pub(super) fn tell_all(&mut self, around: &mut Around<'_>) {
+        for Waiter { token, grant, .. } in std::mem::take(&mut self.queue) {
+            around.tell(token, News::Next { grant, after: 0 });
+        }
+    }
+}
+
+impl Waited {
+    /// The number by which the queue is in order.
+    fn place(self) -> u64 {
+        let Waited::Since(arrival) = self;
+        arrival
+    }
+}

@@ -1,0 +1,86 @@
+//! The operations that the words of a script stand for.
+
+use crate::base::token::Token;
+use crate::protocol::operation::{Acquire, End, Operation, Replaced, Way};
+
+/// The operations of a script, each with its key.
+pub(super) fn calls<'a>(
+    script: &str,
+    keys: &'a [String],
+    arguments: &[&str],
+) -> Vec<(&'a str, Operation)> {
+    if script == "EXTEND" {
+        let each = keys.iter().zip(arguments.chunks(2));
+        let each = each.map(|(key, words)| (key.as_str(), extend(words)));
+        return each.collect();
+    }
+    let operation = match (script, arguments) {
+        ("ACQUIRE", [token, ttl, grant, waits, replaced, _, fence]) => {
+            let replaced = (!replaced.is_empty()).then(|| Replaced {
+                token: token_of(replaced),
+                fence: fence_of(fence),
+            });
+            Operation::Acquire(Acquire {
+                token: token_of(token),
+                ttl: number(ttl),
+                grant: number(grant),
+                waits: *waits == "1",
+                replaces: replaced,
+            })
+        }
+        ("SWAP", [from, to, ttl]) => Operation::Swap {
+            from: token_of(from),
+            to: token_of(to),
+            ttl: number(ttl),
+        },
+        ("FORGET", []) => Operation::Forget,
+        (_, [token, fence, _, _, rest @ ..]) => Operation::End(End {
+            token: token_of(token),
+            fence: fence_of(fence),
+            way: way(script, rest),
+        }),
+        _ => panic!("{script} {arguments:?}"),
+    };
+    vec![(keys[0].as_str(), operation)]
+}
+
+fn extend(words: &[&str]) -> Operation {
+    Operation::Extend {
+        token: token_of(words[0]),
+        ttl: number(words[1]),
+    }
+}
+
+fn way(script: &str, rest: &[&str]) -> Way {
+    match (script, rest) {
+        ("RELEASE", []) => Way::Release,
+        ("RELEASE", ["leave"]) => Way::Leave,
+        ("VACATE", [gap]) => Way::Vacate(number(gap)),
+        ("COOL", [span]) => Way::Cool {
+            span: number(span),
+            until: 0,
+        },
+        ("COOL", [span, until]) => Way::Cool {
+            span: number(span),
+            until: number(until),
+        },
+        ("REMEMBER", [lifetime, record, ttl]) => Way::Remember {
+            record: record.as_bytes().to_vec(),
+            lifetime: number(lifetime),
+            ttl: number(ttl),
+        },
+        _ => panic!("{script} {rest:?}"),
+    }
+}
+
+fn token_of(text: &str) -> Token {
+    Token::parse(text).expect("a token")
+}
+
+fn fence_of(text: &str) -> Option<u64> {
+    (!text.is_empty()).then(|| number(text))
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().expect("a number")
+}

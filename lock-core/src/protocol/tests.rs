@@ -1,0 +1,128 @@
+//! What the operations promise, one by one. `tests/sim` compares all of it with the scripts.
+
+use super::scripts::{Server, Value};
+
+const NOW: u64 = 1_700_000_000_000_000;
+const ONE: &str = "0000000000001000/00000000000000000000000000000001";
+const TWO: &str = "0000000000002000/00000000000000000000000000000002";
+const THREE: &str = "0000000000003000/00000000000000000000000000000003";
+
+/// A server with one lock, whose clock a test moves.
+struct Lock {
+    server: Server,
+    micros: u64,
+}
+
+impl Lock {
+    /// The processes of the tokens listen.
+    fn new() -> Self {
+        let mut server = Server::default();
+        for token in [ONE, TWO, THREE] {
+            server.listeners.insert(token[..16].to_owned());
+        }
+        Self {
+            server,
+            micros: NOW,
+        }
+    }
+
+    fn later(&mut self, millis: u64) {
+        self.micros += 1000 * millis;
+    }
+
+    /// Runs a script. Returns its reply, and the messages without the name of the lock.
+    fn run(&mut self, script: &str, arguments: &[&str]) -> (Value, Vec<String>) {
+        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+        let keys = ["k".to_owned()];
+        let (reply, pushes) = self.server.run(script, self.micros, &keys, &arguments);
+        let pushes = pushes
+            .into_iter()
+            .map(|(_, message)| message.trim_end_matches(" k").to_owned());
+        (reply, pushes.collect())
+    }
+
+    /// Asks for the lock, and waits for it. Answers whether it was granted.
+    fn asks(&mut self, token: &str) -> bool {
+        let words = [token, "10000", "2000", "1", "", "m:", ""];
+        let (Value::List(reply), _) = self.run("ACQUIRE", &words) else {
+            panic!("no list")
+        };
+        reply[0] == Value::Int(1)
+    }
+
+    fn value(&self) -> Option<String> {
+        Some(self.server.value("k")?.0)
+    }
+}
+
+#[test]
+fn a_released_key_goes_to_the_first_waiter_that_listens() {
+    let mut lock = Lock::new();
+    assert!(lock.asks(ONE) && !lock.asks(TWO) && !lock.asks(THREE));
+    lock.server.listeners.remove(&TWO[..16]);
+    let (reply, pushes) = lock.run("RELEASE", &[ONE, "", "m:", "2000"]);
+    assert_eq!(reply, Value::Int(4));
+    assert_eq!(
+        pushes,
+        [format!("g {THREE} 1700000000 0 2000 1700000000000000")]
+    );
+    assert_eq!(lock.value().as_deref(), Some(THREE));
+    assert_eq!(lock.server.queue("k"), None);
+}
+
+#[test]
+fn a_key_exists_in_its_whole_last_millisecond() {
+    let mut lock = Lock::new();
+    assert!(lock.asks(ONE));
+    lock.later(10_000);
+    assert!(!lock.asks(TWO));
+    lock.later(1);
+    assert!(lock.asks(TWO));
+}
+
+#[test]
+fn a_fencing_token_is_above_that_of_the_owner_before_also_when_the_clock_goes_back() {
+    let mut lock = Lock::new();
+    assert!(lock.asks(ONE) && !lock.asks(TWO));
+    lock.micros -= 5_000_000;
+    let used = (NOW + 7).to_string();
+    let (_, pushes) = lock.run("RELEASE", &[ONE, &used, "m:", "2000"]);
+    assert!(pushes[0].ends_with(&format!(" {}", NOW + 8)), "{pushes:?}");
+    assert_eq!(lock.server.mark(), Some(NOW + 8 + 1000));
+}
+
+#[test]
+fn a_cooldown_and_a_record_close_the_key_for_all_but_forget() {
+    let cooldown = ["COOL", "5000", "", ""];
+    let record = ["REMEMBER", "5000", "bytes", "10000"];
+    for [script, rest @ ..] in [cooldown, record] {
+        let mut lock = Lock::new();
+        assert!(lock.asks(ONE) && !lock.asks(TWO));
+        let mut words = vec![ONE, "", "m:", "2000"];
+        words.extend(rest.into_iter().filter(|word| !word.is_empty()));
+        let (reply, pushes) = lock.run(script, &words);
+        assert_eq!(reply, Value::Int(1));
+        let after = if script == "COOL" { 5000 } else { 0 };
+        assert_eq!(pushes, [format!("n {TWO} 2000 {after}")]);
+        assert!(!lock.asks(THREE));
+        let released = lock.run("RELEASE", &[ONE, "", "m:", "2000"]);
+        assert_eq!(released.0, Value::Int(2));
+        let (forgotten, _) = lock.run("FORGET", &[]);
+        assert_eq!(forgotten, Value::Text(ONE.to_owned()));
+        assert!(lock.asks(THREE));
+    }
+}
+
+#[test]
+fn a_full_server_takes_no_key_and_no_place_and_still_releases() {
+    let mut lock = Lock::new();
+    assert!(lock.asks(ONE));
+    lock.server.is_full = true;
+    assert!(!lock.asks(TWO));
+    assert_eq!(lock.server.queue("k"), None);
+    let swapped = lock.run("SWAP", &[ONE, TWO, "10000"]);
+    assert_eq!(swapped.0, Value::Error("OOM".to_owned()));
+    let (released, _) = lock.run("RELEASE", &[ONE, "", "m:", "2000"]);
+    assert_eq!(released, Value::Int(1));
+    assert_eq!(lock.value(), None);
+}
