@@ -1,6 +1,7 @@
 //! The value of a key: who has it, and who waits for it.
 
 use super::Millis;
+use super::shares::Shares;
 use crate::base::token::Token;
 
 /// Everything that the server keeps about one key. The default is a key that nobody has ever asked for.
@@ -17,7 +18,10 @@ pub(super) struct Document {
 pub(super) enum Phase {
     #[default]
     Free,
+    /// A lock, or a share that is alone.
     Held(Hold),
+    /// Several shares, or what is left of them.
+    Shared(Shares),
     Closed(Closed),
 }
 
@@ -51,6 +55,10 @@ pub(super) struct Waiter {
 pub(super) enum Waited {
     /// The time of its arrival in microseconds, or the number after that of the waiter before it if the clock shows less.
     Since(u64),
+    /// The time in milliseconds at which it was asked whether it still waits.
+    Asked(Millis),
+    /// It was asked then, and has answered.
+    Answered(Millis),
 }
 
 impl Document {
@@ -69,6 +77,7 @@ impl Document {
         match &self.phase {
             Phase::Free => None,
             Phase::Held(hold) => Some(hold.ends),
+            Phase::Shared(shares) => Some(shares.ends),
             Phase::Closed(closed) => Some(closed.until),
         }
     }
@@ -81,7 +90,7 @@ impl Document {
         matches!(&self.phase, Phase::Closed(closed) if closed.record.is_some())
     }
 
-    /// The lease with this token.
+    /// The lease with this token, if no other one is beside it.
     pub(super) fn hold_of(&mut self, token: Token) -> Option<&mut Hold> {
         match &mut self.phase {
             Phase::Held(hold) if hold.token == token => Some(hold),
@@ -89,21 +98,8 @@ impl Document {
         }
     }
 
-    /// Answers whether a token may have the key beside those that have it.
-    pub(super) fn fits(&self, _token: Token) -> bool {
-        self.is_free()
-    }
-
-    /// Lets a token in until `ends`, or lengthens its lease.
-    pub(super) fn enter(&mut self, token: Token, ends: Millis) {
-        match self.hold_of(token) {
-            Some(hold) => hold.ends = hold.ends.max(ends),
-            None => self.phase = Phase::Held(Hold { token, ends }),
-        }
-    }
-
-    /// Ends the lease with this token, and nothing else. Answers whether there was one.
-    pub(super) fn remove(&mut self, token: Token) -> bool {
+    /// Ends a lease that has the key alone, and nothing else. Answers whether it had it.
+    pub(super) fn free(&mut self, token: Token) -> bool {
         let was_there = self.hold_of(token).is_some();
         if was_there {
             self.phase = Phase::Free;

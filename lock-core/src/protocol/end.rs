@@ -3,6 +3,9 @@
 use super::{Around, Closed, Document, End, Ended, Millis, Phase, Reply, Way};
 use crate::base::token::Token;
 
+/// A key that ends so much sooner than its waiters know is worth a message, in milliseconds.
+const WORTH_TELLING: Millis = 1_000;
+
 impl Document {
     pub(super) fn end(&mut self, end: &End, around: &mut Around<'_>) -> Reply {
         match &end.way {
@@ -25,26 +28,35 @@ impl Document {
     }
 
     fn release(&mut self, end: &End, around: &mut Around<'_>) -> Reply {
-        if !self.remove(end.token) {
+        self.settle_shares(around.now_ms());
+        let Some(sooner) = self.remove(end.token) else {
             return self.leave(end, around);
-        }
+        };
         // A release needs no memory, because it deletes first.
         around.mark = around.mark.max(end.fence.unwrap_or(0));
-        let gave = self.serve(around);
+        let gave = self.serve_waiters(around);
+        if let Some(left) = self.left(around.now_ms())
+            && !gave
+            && sooner > WORTH_TELLING
+        {
+            // The waiters count on a later end.
+            self.tell_next(left, around);
+        }
         let how = Ended::Yes;
         Reply::Ended { how, gave }
     }
 
     fn leave(&mut self, end: &End, around: &mut Around<'_>) -> Reply {
+        self.settle_shares(around.now_ms());
         let how = self.taken_by_others();
         self.leave_queue(end.token);
         around.used = end.fence.unwrap_or(0);
-        let gave = self.serve(around);
+        let gave = self.serve_waiters(around);
         Reply::Ended { how, gave }
     }
 
     fn vacate(&mut self, end: &End, gap: Millis, around: &mut Around<'_>) -> Reply {
-        if !self.remove(end.token) {
+        if !self.free(end.token) {
             return ended(self.taken_by_others());
         }
         around.raise(end.fence);
@@ -66,7 +78,7 @@ impl Document {
             self.tell_next(left, around);
             return ended(Ended::Yes);
         }
-        if !self.remove(end.token) {
+        if !self.free(end.token) {
             return self.not_ours(end.token);
         }
         around.raise(end.fence);
@@ -121,7 +133,7 @@ impl Document {
     pub(super) fn forget(&mut self) -> Reply {
         match &self.phase {
             Phase::Free => Reply::Done(Ended::Absent),
-            Phase::Held(_) => Reply::Done(Ended::Other),
+            Phase::Held(_) | Phase::Shared(_) => Reply::Done(Ended::Other),
             Phase::Closed(closed) => {
                 let of = closed.of;
                 self.phase = Phase::Free;

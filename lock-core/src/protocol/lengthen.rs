@@ -1,6 +1,6 @@
 //! Renewals, and replacements of one token by another.
 
-use super::{Around, Document, Ended, Millis, Reply};
+use super::{Around, Document, Ended, Millis, Phase, Reply};
 use crate::base::token::Token;
 
 /// No lease lasts longer. A later end is one that was set before the clock was set back.
@@ -11,11 +11,21 @@ impl Document {
     pub(super) fn extend(&mut self, token: Token, ttl: Millis, around: &Around<'_>) -> Reply {
         let now = around.now_ms();
         let how = self.taken_by_others();
-        let Some(hold) = self.hold_of(token) else {
-            return Reply::Done(how);
-        };
-        hold.ends = lengthened(hold.ends, ttl, now);
-        Reply::Done(Ended::Yes)
+        if let Some(hold) = self.hold_of(token) {
+            hold.ends = lengthened(hold.ends, ttl, now);
+            return Reply::Done(Ended::Yes);
+        }
+        if let Phase::Shared(shares) = &mut self.phase
+            && let Some(place) = shares.place_of(token)
+            && now <= place.ends
+        {
+            let ends = lengthened(place.ends, ttl, now);
+            place.ends = ends;
+            // The key ends with the latest of its shares.
+            shares.ends = shares.ends.min(now + LONGEST).max(ends);
+            return Reply::Done(Ended::Yes);
+        }
+        Reply::Done(how)
     }
 
     /// Replaces a token. The key is never free between the two, so the fencing token stays, and no waiter is told.
@@ -35,7 +45,7 @@ impl Document {
             return Reply::NoRoom;
         }
         // A second copy finds the second token, and only lengthens it.
-        self.remove(from);
+        self.free(from);
         self.enter(to, ends);
         Reply::Done(Ended::Yes)
     }

@@ -14,14 +14,16 @@ mod document;
 mod end;
 mod lengthen;
 mod operation;
+mod patience;
 mod queue;
 pub mod scripts;
 mod serve;
+mod shares;
 #[cfg(test)]
 mod tests;
 
 use self::around::{Around, News, Push};
-use self::document::{Closed, Document, Phase, Waited, Waiter};
+use self::document::{Closed, Document, Hold, Phase, Waited, Waiter};
 use self::operation::{Acquire, End, Ended, Operation, Refused, Reply, Way};
 
 /// A time or a span in milliseconds, as the ends of keys are counted. A key exists in the whole last millisecond.

@@ -29,15 +29,10 @@ pub(super) struct Acquire {
     pub(super) grant: Millis,
     /// Whether it enters the queue if it is refused.
     pub(super) waits: bool,
-    pub(super) replaces: Option<Replaced>,
-}
-
-/// A lease of the caller's process whose release is under way. Its key counts as free.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Replaced {
-    pub(super) token: Token,
-    /// Its release arrives too late to report it.
-    pub(super) fence: Option<u64>,
+    /// A lease of the caller's process whose release is under way. Its key counts as free.
+    pub(super) replaces: Option<Token>,
+    /// The fencing token of that lease, whose release arrives too late to report it.
+    pub(super) used: Option<u64>,
 }
 
 /// The end of a lease, or of a wait.
@@ -99,4 +94,6 @@ pub(super) struct Refused {
     pub(super) left: Option<Millis>,
     /// Whether the caller has a place in the queue.
     pub(super) queued: bool,
+    /// As many shares are inside as the limit of the share that asks.
+    pub(super) is_full: bool,
 }

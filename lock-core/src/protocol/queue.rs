@@ -16,16 +16,29 @@ impl Document {
         let stands = self.queue.iter().any(|waiter| waiter.token == token);
         if around.has_room && !stands {
             // The order of arrival holds also when the clock has been set back.
-            let next = self.queue.last().map_or(0, |last| last.waited.place() + 1);
+            let next = self.queue.last().map_or(0, |last| last.waited.next_place());
             self.queue.push(Waiter {
                 token,
                 grant,
                 waited: Waited::Since(around.now.0.max(next)),
             });
+        } else if around.has_room {
+            self.answer(token);
         }
         let left = self.left(around.now_ms()).unwrap_or(0);
         self.queue_ends = around.now_ms() + left + QUEUE_OUTLIVES;
         around.has_room
+    }
+
+    /// Notes that a waiter that was asked still waits.
+    fn answer(&mut self, token: Token) {
+        for waiter in &mut self.queue {
+            if let Waited::Asked(at) = waiter.waited
+                && waiter.token == token
+            {
+                waiter.waited = Waited::Answered(at);
+            }
+        }
     }
 
     pub(super) fn leave_queue(&mut self, token: Token) {
@@ -63,9 +76,11 @@ impl Document {
 }
 
 impl Waited {
-    /// The number by which the queue is in order.
-    fn place(self) -> u64 {
-        let Waited::Since(arrival) = self;
-        arrival
+    /// The lowest number for a waiter behind this one. Those that were asked are the first of the queue.
+    fn next_place(self) -> u64 {
+        match self {
+            Waited::Since(arrival) => arrival + 1,
+            Waited::Asked(_) | Waited::Answered(_) => 0,
+        }
     }
 }

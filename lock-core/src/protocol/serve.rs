@@ -1,46 +1,87 @@
 //! Giving a key to the waiters at the head of its queue.
 
 use super::{Around, Document, Millis, News, Waited};
+use crate::base::token::{Address, Token};
 
 /// A waiter that asked longer ago may be dead, in microseconds.
 const SURELY_ALIVE: u64 = 1_000_000;
 
+/// Who asks, and what came of serving the queue so far.
+#[derive(Default)]
+pub(super) struct Serving {
+    /// The share that asks, with its ttl. It gets the key in its turn, and looks at the waiter that keeps it out.
+    pub(super) caller: Option<(Token, Millis)>,
+    /// The fencing token of the caller, if its turn has come.
+    pub(super) fence: Option<u64>,
+    /// Whether another waiter was let in.
+    pub(super) gave: bool,
+    /// In how long the caller asks again about the waiter that keeps it out.
+    pub(super) again: Option<Millis>,
+    /// The process of a waiter that does not listen, or has not answered.
+    pub(super) silent: Option<Address>,
+}
+
 impl Document {
-    /// Lets the first waiters in, each for its grant, as long as they fit. Answers whether one was let in.
+    /// Lets the first waiters in, each for its grant, as long as they fit.
     ///
     /// A waiter whose process does not listen is removed, but only where it would be let in, because only a push shows
     /// that it is dead.
-    pub(super) fn serve(&mut self, around: &mut Around<'_>) -> bool {
-        let mut gave = false;
+    pub(super) fn serve(&mut self, serving: &mut Serving, around: &mut Around<'_>) {
         // The grant of the last waiter that was let in, if it may be dead.
         let mut doubtful: Option<Millis> = None;
-        while let Some(head) = self.queue.first().copied()
-            && self.fits(head.token)
-        {
+        while let Some(head) = self.queue.first().copied() {
+            let is_gone = serving.silent == Some(head.token.address())
+                || !self.fits(head.token) && self.is_gone(&head, serving, around);
+            if is_gone {
+                self.queue.remove(0);
+                // If its process goes on after all, it asks at once.
+                let grant = head.grant;
+                around.tell(head.token, News::Next { grant, after: 0 });
+                continue;
+            }
+            if !self.fits(head.token) {
+                break;
+            }
             self.queue.remove(0);
-            if !around.hears(head.token) {
+            let caller = serving.caller.filter(|(token, _)| *token == head.token);
+            if let Some((token, ttl)) = caller {
+                self.enter(token, around.now_ms() + ttl);
+                serving.fence = Some(around.next_fence());
                 continue;
             }
             let grant = head.grant;
             self.enter(head.token, around.now_ms() + grant);
+            if !around.hears(head.token) {
+                self.remove(head.token);
+                continue;
+            }
             let fence = around.next_fence();
             around.tell(head.token, News::Given { grant, fence });
-            gave = true;
+            serving.gave = true;
             doubtful = head.waited.is_long(around.now.0).then_some(grant);
         }
         // If the new owner is dead after all, the next ones ask when its grant ends.
         if let Some(grant) = doubtful {
             self.tell_next(grant, around);
         }
-        gave
+    }
+
+    /// Serves the queue behind an operation that asks for nothing. Answers whether a waiter was let in.
+    pub(super) fn serve_waiters(&mut self, around: &mut Around<'_>) -> bool {
+        let mut serving = Serving::default();
+        self.serve(&mut serving, around);
+        serving.gave
     }
 }
 
 impl Waited {
     /// Answers whether the waiter may have died since it asked. Where the clock was set back, nothing is known of its age.
     fn is_long(self, now: u64) -> bool {
-        let Waited::Since(arrival) = self;
-        now.checked_sub(arrival)
-            .is_none_or(|age| age > SURELY_ALIVE)
+        match self {
+            Waited::Since(arrival) => now
+                .checked_sub(arrival)
+                .is_none_or(|age| age > SURELY_ALIVE),
+            Waited::Asked(_) | Waited::Answered(_) => true,
+        }
     }
 }

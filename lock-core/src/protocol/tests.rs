@@ -50,6 +50,15 @@ impl Lock {
         reply[0] == Value::Int(1)
     }
 
+    /// Asks for a share, and waits for it. Answers whether it was granted.
+    fn shares(&mut self, token: &str) -> bool {
+        let words = ["wait", token, "10000", "2000", "m:", ""];
+        let (Value::List(reply), _) = self.run("SHARE", &words) else {
+            panic!("no list")
+        };
+        reply[0] == Value::Int(1)
+    }
+
     fn value(&self) -> Option<String> {
         Some(self.server.value("k")?.0)
     }
@@ -125,4 +134,37 @@ fn a_full_server_takes_no_key_and_no_place_and_still_releases() {
     let (released, _) = lock.run("RELEASE", &[ONE, "", "m:", "2000"]);
     assert_eq!(released, Value::Int(1));
     assert_eq!(lock.value(), None);
+}
+
+#[test]
+fn readers_enter_together_and_a_lock_waits_for_all_of_them() {
+    let mut lock = Lock::new();
+    let [first, second] = [ONE, TWO].map(|token| format!("{token}ffffffff"));
+    assert!(lock.shares(&first) && lock.shares(&second));
+    assert!(!lock.asks(THREE));
+    // A reader that comes behind the lock waits for it.
+    let third = format!("{}1ffffffff", &THREE[..THREE.len() - 1]);
+    assert!(!lock.shares(&third));
+    lock.run("SHARE", &["free", &first, "10000", "2000", "m:", ""]);
+    let (reply, pushes) = lock.run("SHARE", &["free", &second, "10000", "2000", "m:", ""]);
+    assert_eq!(reply, Value::Int(4));
+    assert!(pushes[0].starts_with(&format!("g {THREE} ")), "{pushes:?}");
+    assert_eq!(lock.value().as_deref(), Some(THREE));
+}
+
+#[test]
+fn a_waiter_that_keeps_shares_out_is_asked_and_loses_its_turn_if_it_is_silent() {
+    let mut lock = Lock::new();
+    let [first, second] = [ONE, TWO].map(|token| format!("{token}ffffffff"));
+    assert!(lock.shares(&first) && !lock.asks(THREE));
+    assert!(!lock.shares(&second));
+    lock.later(1_001);
+    let wait = ["wait", &second, "10000", "2000", "m:", ""];
+    let (_, pushes) = lock.run("SHARE", &wait);
+    assert_eq!(pushes, [format!("n {THREE} 2000 0")]);
+    lock.later(1_999);
+    assert!(!lock.shares(&second));
+    lock.later(1);
+    assert!(lock.shares(&second));
+    assert_eq!(lock.server.shares("k").map(|it| it.0.len()), Some(2));
 }

@@ -1,7 +1,7 @@
 //! The operations that the words of a script stand for.
 
 use crate::base::token::Token;
-use crate::protocol::operation::{Acquire, End, Operation, Replaced, Way};
+use crate::protocol::operation::{Acquire, End, Operation, Way};
 
 /// The operations of a script, each with its key.
 pub(super) fn calls<'a>(
@@ -9,25 +9,41 @@ pub(super) fn calls<'a>(
     keys: &'a [String],
     arguments: &[&str],
 ) -> Vec<(&'a str, Operation)> {
-    if script == "EXTEND" {
-        let each = keys.iter().zip(arguments.chunks(2));
+    if let "EXTEND" | "EXTEND_SHARES" = script {
+        let keys_each = if script == "EXTEND" { 1 } else { 2 };
+        let each = keys.iter().step_by(keys_each).zip(arguments.chunks(2));
         let each = each.map(|(key, words)| (key.as_str(), extend(words)));
         return each.collect();
     }
     let operation = match (script, arguments) {
         ("ACQUIRE", [token, ttl, grant, waits, replaced, _, fence]) => {
-            let replaced = (!replaced.is_empty()).then(|| Replaced {
-                token: token_of(replaced),
-                fence: fence_of(fence),
-            });
             Operation::Acquire(Acquire {
                 token: token_of(token),
                 ttl: number(ttl),
                 grant: number(grant),
                 waits: *waits == "1",
-                replaces: replaced,
+                replaces: (!replaced.is_empty()).then(|| token_of(replaced)),
+                used: fence_of(fence),
             })
         }
+        ("SHARE", [verb @ ("ask" | "wait"), token, ttl, grant, _, fence]) => {
+            Operation::Acquire(Acquire {
+                token: token_of(token),
+                ttl: number(ttl),
+                grant: number(grant),
+                waits: *verb == "wait",
+                replaces: None,
+                used: fence_of(fence),
+            })
+        }
+        ("SHARE", [verb, token, _, _, _, fence]) => Operation::End(End {
+            token: token_of(token),
+            fence: fence_of(fence),
+            way: match *verb {
+                "free" => Way::Release,
+                _ => Way::Leave,
+            },
+        }),
         ("SWAP", [from, to, ttl]) => Operation::Swap {
             from: token_of(from),
             to: token_of(to),

@@ -20,8 +20,17 @@ pub enum Value {
 
 pub(super) fn of(script: &str, reply: &Reply, document: &Document, micros: u64) -> Value {
     match reply {
+        Reply::Granted(fence) if script == "SHARE" => {
+            Value::List(vec![Value::Int(1), text(fence), Value::Int(0)])
+        }
         Reply::Granted(fence) => Value::List(vec![Value::Int(1), text(fence)]),
-        Reply::Busy(refused) => busy(refused, document, micros),
+        Reply::Busy(refused) => {
+            let mut items = busy(refused, document, micros);
+            if script == "SHARE" {
+                items.extend([Value::Int(0), Value::Int(refused.is_full.into())]);
+            }
+            Value::List(items)
+        }
         Reply::Done(how) => Value::Int(number(*how)),
         // Which of these numbers says what stands in the header of release.lua.
         Reply::Ended { how, gave: false } => Value::Int(number(*how)),
@@ -38,20 +47,20 @@ pub(super) fn of(script: &str, reply: &Reply, document: &Document, micros: u64) 
 /// One reply for all keys of a script.
 pub(super) fn joined(script: &str, mut replies: Vec<Value>) -> Value {
     match script {
-        "EXTEND" => Value::List(replies),
+        "EXTEND" | "EXTEND_SHARES" => Value::List(replies),
         _ => replies.remove(0),
     }
 }
 
-fn busy(refused: &Refused, document: &Document, micros: u64) -> Value {
+fn busy(refused: &Refused, document: &Document, micros: u64) -> Vec<Value> {
     let left = refused.left.map_or(-2, u64::cast_signed);
-    Value::List(vec![
+    vec![
         Value::Int(0),
         Value::Text(document.value().unwrap_or_default()),
         Value::Int(left),
         text(micros),
         Value::Int(refused.queued.into()),
-    ])
+    ]
 }
 
 fn number(how: Ended) -> i64 {
@@ -68,7 +77,8 @@ pub(super) fn message(push: &Push, lock: &str, micros: u64) -> (String, String) 
     let (seconds, part) = (micros / 1_000_000, micros % 1_000_000);
     let message = match push.news {
         News::Given { grant, fence } => {
-            format!("g {token} {seconds} {part} {grant} {fence} {lock}")
+            let kind = if token.share().is_some() { 's' } else { 'g' };
+            format!("{kind} {token} {seconds} {part} {grant} {fence} {lock}")
         }
         News::Next { grant, after } => format!("n {token} {grant} {after} {lock}"),
     };

@@ -160,8 +160,13 @@ impl Both {
             });
             let queue = self.core.queue(&lock);
             let queue = queue.map(|(members, ends)| (members, Some(ends.cast_signed())));
+            let shares = self.core.shares(&lock);
+            let shares = shares.map(|(members, ends)| (members, Some(ends.cast_signed())));
             let difference = differs(&lock, format!("{value:?}"))
                 .or_else(|| differs(&kit::queue(key), format!("{queue:?}")));
+            // A set of shares that is left of a key means nothing.
+            let of_shares = || differs(&kit::shares(key), format!("{shares:?}"));
+            let difference = difference.or_else(|| shares.is_some().then(of_shares).flatten());
             if difference.is_some() {
                 return difference;
             }
@@ -199,7 +204,7 @@ impl Answer {
     /// What kind of answer it is, for counting.
     pub fn kind(&self, step: &Step) -> String {
         let reply = match &self.reply {
-            Value::List(items) if step.script != "EXTEND" => format!("{:?}", items[0]),
+            Value::List(items) if !step.script.starts_with("EXTEND") => format!("{:?}", items[0]),
             Value::Text(_) => "a token".to_owned(),
             reply => format!("{reply:?}"),
         };
@@ -208,7 +213,9 @@ impl Answer {
         } else {
             ", pushes"
         };
-        format!("{} {reply}{pushed}", step.script)
+        let verb = &step.arguments.first().map_or("", String::as_str);
+        let verb = if step.script == "SHARE" { verb } else { "" };
+        format!("{} {verb} {reply}{pushed}", step.script)
     }
 }
 

@@ -10,6 +10,10 @@ use lock_core::protocol_by_words::Value;
 const START: i64 = 1_795_000_000_000_000;
 const DAY: i64 = 86_400_000_000;
 const CHANNELS: &str = "lockkit:!m:";
+/// The limits of the shares, among locks.
+const LIMITS: [&str; 7] = ["", READER, "00000002", READER, "", "00000003", READER];
+const READER: &str = "ffffffff";
+const SHARE_LENGTH: usize = 16 + 1 + 32 + 8;
 /// The token of a ticket.
 const NEVER_ASKED: &str = "00000000000b2000/0000000000000000000000000000ffff";
 
@@ -33,10 +37,17 @@ pub struct Choices {
 
 impl Choices {
     pub fn new(seed: u64) -> Self {
+        // Half of the seeds are about locks alone.
+        let limits = if seed.is_multiple_of(2) {
+            &[""; 7]
+        } else {
+            &LIMITS
+        };
         let leases = (0..15).map(|number: usize| {
             let ttl = [300, 2_000, 10_000, 30_000, 60_000][number % 5];
+            let limit = limits[number % limits.len()];
             Lease {
-                token: format!("{}/{number:032x}", ADDRESSES[number / 3]),
+                token: format!("{}/{number:032x}{limit}", ADDRESSES[number / 3]),
                 ttl,
                 grant: ttl.min(2_000),
             }
@@ -63,16 +74,24 @@ impl Choices {
             true => !self.rng.one_in(6),
             false => self.rng.one_in(40),
         };
-        let near = self.near(both, &lock);
-        let (script, arguments) = self.call(&near);
-        if script == "REMEMBER" {
-            self.leave_the_last_millisecond(both, &lock);
+        let seen = Seen::of(both, &lock, &self.leases);
+        if seen.ends.contains(&(self.micros / 1_000)) && self.rng.one_in(2) {
+            self.micros += 1_000;
         }
-        let companions = [MARK.to_owned(), kit::queue(key)];
-        let mut keys = vec![lock];
-        if !matches!(script, "FORGET" | "EXTEND" | "SWAP") {
-            keys.extend(companions);
+        let (script, mut arguments) = self.call(&seen);
+        if let "SHARE" | "REMEMBER" | "EXTEND_SHARES" = script {
+            self.leave_the_last_millisecond(&seen);
         }
+        if script == "SHARE" {
+            self.spare_fencing_tokens(both, &seen, &mut arguments);
+        }
+        let (mark, queue, shares) = (MARK.to_owned(), kit::queue(key), kit::shares(key));
+        let keys = match script {
+            "FORGET" | "EXTEND" | "SWAP" => vec![lock],
+            "EXTEND_SHARES" => vec![lock, shares],
+            "SHARE" => vec![lock, mark, queue, shares],
+            _ => vec![lock, mark, queue],
+        };
         Step {
             micros: self.micros,
             dead: self.dead,
@@ -89,11 +108,12 @@ impl Choices {
             && let [Value::Int(1), Value::Text(fence), ..] = &items[..]
         {
             let fence = fence.parse().expect("a fencing token");
-            self.fences.insert(step.arguments[0].clone(), fence);
+            let token = if step.script == "SHARE" { 1 } else { 0 };
+            self.fences.insert(step.arguments[token].clone(), fence);
         }
         for (_, message) in &answer.pushes {
             let words: Vec<&str> = message.split(' ').collect();
-            if words[0] == "g" {
+            if let "g" | "s" = words[0] {
                 let fence = words[5].parse().expect("a fencing token");
                 self.fences.insert(words[1].to_owned(), fence);
             }
@@ -128,28 +148,38 @@ impl Choices {
     }
 
     /// A server deletes a key at once that is told to end in the present millisecond, though it exists in all of it. A
-    /// script that writes an end once more so ends a key a millisecond early.
-    fn leave_the_last_millisecond(&mut self, both: &Both, lock: &str) {
-        let end = both.core.value(lock).map(|(_, ends)| ends.cast_signed());
-        if end == Some(self.micros / 1_000) {
+    /// script that writes such an end so ends a key a millisecond early.
+    fn leave_the_last_millisecond(&mut self, seen: &Seen) {
+        while seen.ends.contains(&(self.micros / 1_000)) {
             self.micros += 1_000;
         }
     }
 
-    /// The leases that have the key or wait for it.
-    fn near(&self, both: &Both, lock: &str) -> Vec<Lease> {
-        let value = both.core.value(lock).map(|(value, _)| value);
-        let queue = both.core.queue(lock).map(|(entries, _)| entries);
-        let waiting = queue.into_iter().flatten().map(|(entry, _)| entry);
-        let texts: Vec<String> = value.into_iter().chain(waiting).collect();
-        let is_near = |lease: &&Lease| texts.iter().any(|text| text.contains(&lease.token));
-        self.leases.iter().filter(is_near).cloned().collect()
+    /// share.lua uses fencing tokens up for dead waiters where the clock is behind the mark, and the protocol does not.
+    /// Nor does share.lua count on the fencing token of a lease that was over before its release. A script that is out of
+    /// memory cannot note a fencing token, but may write later, after its first command that needs no memory.
+    fn spare_fencing_tokens(&mut self, both: &Both, seen: &Seen, arguments: &mut [String]) {
+        let is_end = matches!(arguments[0].as_str(), "free" | "leave");
+        let is_inside = seen.inside.iter().any(|it| it.token == arguments[1]);
+        if self.is_full || is_end && !(is_inside && arguments[0] == "free") {
+            arguments[5].clear();
+        }
+        if self.dead.contains(&true) {
+            let used = arguments[5].parse().unwrap_or(0);
+            let mark = both.core.mark().unwrap_or(0).max(used).cast_signed();
+            self.micros = self.micros.max(mark + 1);
+            self.leave_the_last_millisecond(seen);
+        }
     }
 
-    fn lease(&mut self, near: &[Lease]) -> Lease {
+    /// One of these leases, in most cases, or any other.
+    fn one_of(&mut self, near: &[Lease], is_wanted: fn(&Lease) -> bool) -> Lease {
+        let near: Vec<_> = near.iter().filter(|it| is_wanted(it)).cloned().collect();
+        let all = self.leases.iter().filter(|it| is_wanted(it)).cloned();
+        let all: Vec<_> = all.collect();
         match !near.is_empty() && self.rng.percent(60) {
-            true => self.rng.pick(near),
-            false => self.rng.pick(&self.leases),
+            true => self.rng.pick(&near),
+            false => self.rng.pick(&all),
         }
     }
 
@@ -162,67 +192,160 @@ impl Choices {
         }
     }
 
-    fn call(&mut self, near: &[Lease]) -> (&'static str, Vec<String>) {
-        let lease = self.lease(near);
-        let Lease { token, ttl, grant } = lease.clone();
-        let (ttl_text, grant_text) = (ttl.to_string(), grant.to_string());
-        let fence = self.fence(&token);
-        let end = [&token, &fence, CHANNELS, &grant_text].map(str::to_owned);
-        let mut end = end.to_vec();
-        let script = match self.rng.below(100) {
-            0..46 => return ("ACQUIRE", self.acquire(&lease, near)),
-            46..64 => "RELEASE",
-            64..70 => {
-                end.push("leave".to_owned());
-                "RELEASE"
+    fn call(&mut self, seen: &Seen) -> (&'static str, Vec<String>) {
+        match self.rng.below(100) {
+            0..46 => self.acquire(seen),
+            46..64 => self.release(seen, "free"),
+            64..70 => self.release(seen, "leave"),
+            70..83 => self.close(seen),
+            83..87 => ("FORGET", Vec::new()),
+            87..95 => {
+                let Lease { token, ttl, .. } = self.one_of(&seen.inside, |_| true);
+                let script = if is_share(&token) {
+                    "EXTEND_SHARES"
+                } else {
+                    "EXTEND"
+                };
+                (script, vec![token, ttl.to_string()])
             }
-            70..75 => {
-                end.push(self.rng.pick(&["0", "500", "3000"]).to_owned());
+            _ => self.swap(seen),
+        }
+    }
+
+    fn acquire(&mut self, seen: &Seen) -> (&'static str, Vec<String>) {
+        let all = seen.all();
+        let Lease { token, ttl, grant } = self.one_of(&all, |_| true);
+        let (ttl, grant) = (ttl.to_string(), grant.to_string());
+        let waits = self.rng.percent(70);
+        if is_share(&token) {
+            let verb = if waits { "wait" } else { "ask" };
+            let fence = if self.rng.one_in(4) {
+                self.fence(&token)
+            } else {
+                String::new()
+            };
+            let words = [verb, &token, &ttl, &grant, CHANNELS, &fence];
+            return ("SHARE", words.map(str::to_owned).to_vec());
+        }
+        let (mut replaced, mut fence) = (String::new(), String::new());
+        // acquire.lua and release.lua give a waiting share the key alone.
+        if self.rng.one_in(5) && !seen.waiting.iter().any(|it| is_share(&it.token)) {
+            replaced = self.one_of(&seen.inside, |it| !is_share(&it.token)).token;
+            fence = self.fence(&replaced);
+        }
+        if replaced == token {
+            replaced.clear();
+        }
+        let waits = if waits { "1" } else { "0" };
+        let words = [&token, &ttl, &grant, waits, &replaced, CHANNELS, &fence];
+        ("ACQUIRE", words.map(str::to_owned).to_vec())
+    }
+
+    /// Ends a lease or a wait, as the client does it: by share.lua where shares are.
+    fn release(&mut self, seen: &Seen, verb: &str) -> (&'static str, Vec<String>) {
+        let near = if verb == "free" {
+            &seen.inside
+        } else {
+            &seen.waiting
+        };
+        let Lease { token, ttl, grant } = self.one_of(near, |_| true);
+        let (ttl, grant, fence) = (ttl.to_string(), grant.to_string(), self.fence(&token));
+        if is_share(&token) || seen.has_shares || self.rng.one_in(10) {
+            let words = [verb, &token, &ttl, &grant, CHANNELS, &fence];
+            return ("SHARE", words.map(str::to_owned).to_vec());
+        }
+        let mut words = [&token, &fence, CHANNELS, &grant]
+            .map(str::to_owned)
+            .to_vec();
+        if verb == "leave" {
+            words.push("leave".to_owned());
+        }
+        ("RELEASE", words)
+    }
+
+    /// Ends a lease by a cooldown, a gap or a record.
+    fn close(&mut self, seen: &Seen) -> (&'static str, Vec<String>) {
+        let Lease { token, ttl, grant } = self.one_of(&seen.inside, |it| !is_share(&it.token));
+        let (grant, fence) = (grant.to_string(), self.fence(&token));
+        let mut words = [&token, &fence, CHANNELS, &grant]
+            .map(str::to_owned)
+            .to_vec();
+        let script = match self.rng.below(3) {
+            0 => {
+                words.push(self.rng.pick(&["0", "500", "3000"]).to_owned());
                 if self.rng.one_in(2) {
                     let until = self.micros / 1_000 - 2_000;
                     let until = until + self.rng.between(0, 7_000).cast_signed();
-                    end.push(until.to_string());
+                    words.push(until.to_string());
                 }
                 "COOL"
             }
-            75..79 => {
-                end.push("50".to_owned());
+            1 => {
+                words.push("50".to_owned());
                 "VACATE"
             }
-            79..83 => {
+            _ => {
                 let record = self.rng.pick(&["", "paid", "a/b"]);
-                end.extend(["5000", record, &ttl_text].map(str::to_owned));
+                words.extend(["5000", record, &ttl.to_string()].map(str::to_owned));
                 "REMEMBER"
             }
-            83..87 => return ("FORGET", Vec::new()),
-            87..95 => return ("EXTEND", vec![token, ttl_text]),
-            _ => {
-                let other = self.rng.pick(&self.leases).token;
-                let to = if other == token {
-                    NEVER_ASKED.to_owned()
-                } else {
-                    other
-                };
-                return ("SWAP", vec![token, to, ttl_text]);
-            }
         };
-        (script, end)
+        (script, words)
     }
 
-    fn acquire(&mut self, lease: &Lease, near: &[Lease]) -> Vec<String> {
-        let Lease { token, ttl, grant } = lease;
-        let waits = if self.rng.percent(70) { "1" } else { "0" };
-        let (mut replaced, mut fence) = (String::new(), String::new());
-        if self.rng.one_in(5) {
-            replaced = self.lease(near).token;
-            fence = self.fence(&replaced);
+    /// Replaces a lock by a ticket, by its next owner, or by a share.
+    fn swap(&mut self, seen: &Seen) -> (&'static str, Vec<String>) {
+        let Lease { token, ttl, .. } = self.one_of(&seen.inside, |it| !is_share(&it.token));
+        let mut to = self.rng.pick(&self.leases).token;
+        if to == token {
+            NEVER_ASKED.clone_into(&mut to);
         }
-        if replaced == *token {
-            replaced.clear();
-        }
-        let (ttl, grant) = (ttl.to_string(), grant.to_string());
-        [token, &ttl, &grant, waits, &replaced, CHANNELS, &fence]
-            .map(str::to_owned)
-            .to_vec()
+        ("SWAP", vec![token, to, ttl.to_string()])
     }
+}
+
+/// What the generator of calls sees of a key.
+struct Seen {
+    inside: Vec<Lease>,
+    waiting: Vec<Lease>,
+    has_shares: bool,
+    /// The ends of the key and of its shares, in milliseconds.
+    ends: Vec<i64>,
+}
+
+impl Seen {
+    fn of(both: &Both, lock: &str, leases: &[Lease]) -> Self {
+        let value = both.core.value(lock);
+        let queue = both.core.queue(lock).map(|(entries, _)| entries);
+        let shares = both.core.shares(lock).map(|(members, _)| members);
+        let mut ends: Vec<i64> = value.iter().map(|(_, ends)| ends.cast_signed()).collect();
+        let ends_of_shares = shares.iter().flatten().map(|(_, ends)| *ends as i64);
+        ends.extend(ends_of_shares);
+        let found = |texts: &[String]| {
+            let is_there = |lease: &&Lease| texts.iter().any(|text| text.contains(&lease.token));
+            leases.iter().filter(is_there).cloned().collect::<Vec<_>>()
+        };
+        let value = value.map(|(text, _)| text);
+        let shares = shares.into_iter().flatten().map(|(text, _)| text);
+        let inside: Vec<String> = value.into_iter().chain(shares).collect();
+        let waiting = queue.into_iter().flatten().map(|(text, _)| text);
+        let waiting: Vec<String> = waiting.collect();
+        let (inside, waiting) = (found(&inside), found(&waiting));
+        let has_shares = inside.iter().chain(&waiting).any(|it| is_share(&it.token));
+        let has_shares = has_shares || both.core.shares(lock).is_some();
+        Self {
+            inside,
+            waiting,
+            has_shares,
+            ends,
+        }
+    }
+
+    fn all(&self) -> Vec<Lease> {
+        self.inside.iter().chain(&self.waiting).cloned().collect()
+    }
+}
+
+fn is_share(token: &str) -> bool {
+    token.len() == SHARE_LENGTH
 }
