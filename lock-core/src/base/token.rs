@@ -54,7 +54,6 @@ impl Address {
     }
 
     /// Returns the address of the manager of this runtime. The manager always listens there.
-    #[cfg(feature = "redis")]
     pub(crate) fn manager(self) -> Self {
         Self(self.0 & !Self::RUNTIME)
     }

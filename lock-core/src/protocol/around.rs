@@ -36,6 +36,8 @@ pub(super) enum News {
     Given { grant: Millis, fence: u64 },
     /// The waiter asks after this long, unless other news comes first.
     Next { grant: Millis, after: Millis },
+    /// An operator has freed the key of this holder.
+    Forced,
 }
 
 impl Around<'_> {
@@ -60,6 +62,11 @@ impl Around<'_> {
         if self.has_room {
             self.mark = self.mark.max(used.unwrap_or(0));
         }
+    }
+
+    /// Notes that a lease may have used this token and all others of its process.
+    pub(super) fn use_up(&mut self, used: u64) {
+        self.mark = self.mark.max(used) + PASSES;
     }
 
     /// The fencing token of a grant: the time, or a higher number if the clock is behind a token that was used.

@@ -14,22 +14,24 @@ mod document;
 mod end;
 mod lengthen;
 mod operation;
+mod order;
 mod patience;
 mod queue;
 pub mod scripts;
 mod serve;
+mod several;
 mod shares;
 #[cfg(test)]
 mod tests;
 
 use self::around::{Around, News, Push};
 use self::document::{Closed, Document, Hold, Phase, Waited, Waiter};
-use self::operation::{Acquire, End, Ended, Operation, Refused, Reply, Way};
+use self::operation::{Acquire, End, Ended, Force, Operation, Refused, Reply, Way};
 
 /// A time or a span in milliseconds, as the ends of keys are counted. A key exists in the whole last millisecond.
 type Millis = u64;
 
-/// Runs one operation on a key.
+/// Runs one operation on a key. Several keys at once are in [`several`].
 fn step(document: &mut Document, operation: &Operation, around: &mut Around<'_>) -> Reply {
     document.settle(around.now_ms());
     match operation {
@@ -38,5 +40,6 @@ fn step(document: &mut Document, operation: &Operation, around: &mut Around<'_>)
         Operation::Swap { from, to, ttl } => document.swap(*from, *to, *ttl, around),
         Operation::End(end) => document.end(end, around),
         Operation::Forget => document.forget(),
+        Operation::Force(force) => document.force(force, around),
     }
 }

@@ -20,6 +20,17 @@ pub(super) enum Operation {
     End(End),
     /// Deletes a record or a cooldown, and never a token.
     Forget,
+    Force(Force),
+}
+
+/// An operator's order. The holder is the one that was seen.
+#[derive(Clone, Debug)]
+pub(super) struct Force {
+    pub(super) holder: Token,
+    /// The fencing token that the holder has named.
+    pub(super) fence: Option<u64>,
+    /// For how long the key stays taken if the holder's process listens.
+    pub(super) grace: Millis,
 }
 
 #[derive(Clone, Debug)]
@@ -66,6 +77,8 @@ pub(super) enum Reply {
     /// With the fencing token.
     Granted(u64),
     Busy(Refused),
+    /// None of several keys was taken, because the one with this index is another owner's.
+    BusyAt(usize, Refused),
     /// Whether the lease was lengthened, or the token was replaced.
     Done(Ended),
     Ended {
@@ -73,6 +86,8 @@ pub(super) enum Reply {
         /// Whether a waiter was given the key.
         gave: bool,
     },
+    /// The holder was told, and its key, or its share, stays taken for the grace.
+    Told,
     /// With the token of the owner before.
     Forgotten(Token),
     /// There is no memory for it. Nothing was done, except that a lease without room for its record stays for its ttl.

@@ -168,3 +168,46 @@ fn a_waiter_that_keeps_shares_out_is_asked_and_loses_its_turn_if_it_is_silent() 
     assert!(lock.shares(&second));
     assert_eq!(lock.server.shares("k").map(|it| it.0.len()), Some(2));
 }
+
+#[test]
+fn several_keys_are_taken_together_or_not_at_all() {
+    let mut lock = Lock::new();
+    assert!(lock.asks(ONE));
+    let keys = ["mark", "j", "k"].map(str::to_owned);
+    let mut all = |last: &str, micros| {
+        let words = ["10000", TWO, last].map(str::to_owned);
+        lock.server.run("ALL", micros, &keys, &words).0
+    };
+    let Value::List(refused) = all(THREE, NOW) else {
+        panic!("no refusal")
+    };
+    assert_eq!(refused[..2], [Value::Int(1), Value::Text(ONE.to_owned())]);
+    let later = NOW + 10_001_000;
+    assert_eq!(all(THREE, later), Value::Text(later.to_string()));
+    assert_eq!(lock.server.value("j").map(|it| it.0).as_deref(), Some(TWO));
+    assert_eq!(lock.value().as_deref(), Some(THREE));
+}
+
+#[test]
+fn an_order_leaves_a_process_that_listens_a_time_to_stop() {
+    let order = [ONE, "", "m:", "1000", "", ""];
+    let mut lock = Lock::new();
+    assert!(lock.asks(ONE) && !lock.asks(TWO));
+    let (reply, pushes) = lock.run("FORCE", &order);
+    assert_eq!(reply, Value::Int(3));
+    assert_eq!(pushes, [format!("l {ONE}"), format!("n {TWO} 2000 1000")]);
+    assert!(!lock.asks(THREE));
+
+    let mut lock = Lock::new();
+    assert!(lock.asks(ONE) && !lock.asks(TWO));
+    lock.server.listeners.remove(&ONE[..16]);
+    let (reply, pushes) = lock.run("FORCE", &order);
+    assert_eq!(reply, Value::Int(1));
+    assert!(
+        pushes[0].ends_with(&format!(" {}", NOW + 1001)),
+        "{pushes:?}"
+    );
+    assert_eq!(lock.value().as_deref(), Some(TWO));
+    // The holder that was seen is gone.
+    assert_eq!(lock.run("FORCE", &order).0, Value::Int(2));
+}

@@ -1,7 +1,7 @@
 //! The operations that the words of a script stand for.
 
 use crate::base::token::Token;
-use crate::protocol::operation::{Acquire, End, Operation, Way};
+use crate::protocol::operation::{Acquire, End, Force, Operation, Way};
 
 /// The operations of a script, each with its key.
 pub(super) fn calls<'a>(
@@ -49,6 +49,11 @@ pub(super) fn calls<'a>(
             to: token_of(to),
             ttl: number(ttl),
         },
+        ("FORCE", [token, fence, _, grace, "", _]) => Operation::Force(Force {
+            holder: token_of(token),
+            fence: fence_of(fence),
+            grace: number(grace),
+        }),
         ("FORGET", []) => Operation::Forget,
         (_, [token, fence, _, _, rest @ ..]) => Operation::End(End {
             token: token_of(token),
@@ -89,7 +94,7 @@ fn way(script: &str, rest: &[&str]) -> Way {
     }
 }
 
-fn token_of(text: &str) -> Token {
+pub(super) fn token_of(text: &str) -> Token {
     Token::parse(text).expect("a token")
 }
 
@@ -97,6 +102,6 @@ fn fence_of(text: &str) -> Option<u64> {
     (!text.is_empty()).then(|| number(text))
 }
 
-fn number(text: &str) -> u64 {
+pub(super) fn number(text: &str) -> u64 {
     text.parse().expect("a number")
 }

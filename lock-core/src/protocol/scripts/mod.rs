@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use self::reply::Value;
-use super::{Around, Document, step};
+use super::several::{Wanted, acquire_all};
+use super::{Around, Document, Reply, step};
 use crate::base::clock::ServerTime;
 
 /// The keys of one server.
@@ -47,17 +48,14 @@ impl Server {
             listens: &|address| listeners.contains(&address.to_string()),
             pushes: Vec::new(),
         };
-        let each = call::calls(script, keys, &arguments);
-        let replies = each.into_iter().map(|(key, operation)| {
-            let document = self.keys.entry(key.to_owned()).or_default();
-            let reply = step(document, &operation, &mut around);
-            reply::of(script, &reply, document, micros)
-        });
-        let replies: Vec<_> = replies.collect();
+        let reply = match script {
+            "ALL" => all(&mut self.keys, &mut around, keys, &arguments),
+            _ => each(&mut self.keys, &mut around, script, keys, &arguments),
+        };
         self.mark = around.mark;
         let pushes = around.pushes.iter();
         let pushes = pushes.map(|push| reply::message(push, &keys[0], micros));
-        (reply::joined(script, replies), pushes.collect())
+        (reply, pushes.collect())
     }
 
     /// Forgets what has ended, as a server does by itself.
@@ -66,6 +64,52 @@ impl Server {
             document.settle(micros / 1000);
         }
     }
+}
+
+/// Runs a script that does the same with each of its keys.
+fn each(
+    documents: &mut BTreeMap<String, Document>,
+    around: &mut Around<'_>,
+    script: &str,
+    keys: &[String],
+    arguments: &[&str],
+) -> Value {
+    let calls = call::calls(script, keys, arguments).into_iter();
+    let replies = calls.map(|(key, operation)| {
+        let document = documents.entry(key.to_owned()).or_default();
+        let reply = step(document, &operation, around);
+        reply::of(script, &reply, document, around.now.0)
+    });
+    let replies = replies.collect();
+    reply::joined(script, replies)
+}
+
+/// Takes several keys. The first name is that of the mark.
+fn all(
+    documents: &mut BTreeMap<String, Document>,
+    around: &mut Around<'_>,
+    keys: &[String],
+    arguments: &[&str],
+) -> Value {
+    let mut taken: Vec<Document> = keys[1..]
+        .iter()
+        .map(|key| documents.remove(key).unwrap_or_default())
+        .collect();
+    let wanted = taken.iter_mut().zip(&arguments[1..]);
+    let mut wanted: Vec<_> = wanted
+        .map(|(document, token)| Wanted {
+            document,
+            token: call::token_of(token),
+        })
+        .collect();
+    let reply = acquire_all(&mut wanted, call::number(arguments[0]), around);
+    let shown = match &reply {
+        Reply::BusyAt(index, _) => &taken[*index],
+        _ => &taken[0],
+    };
+    let reply = reply::of("ALL", &reply, shown, around.now.0);
+    documents.extend(keys[1..].iter().cloned().zip(taken));
+    reply
 }
 
 impl fmt::Debug for Server {

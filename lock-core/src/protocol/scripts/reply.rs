@@ -20,6 +20,7 @@ pub enum Value {
 
 pub(super) fn of(script: &str, reply: &Reply, document: &Document, micros: u64) -> Value {
     match reply {
+        Reply::Granted(fence) if script == "ALL" => text(fence),
         Reply::Granted(fence) if script == "SHARE" => {
             Value::List(vec![Value::Int(1), text(fence), Value::Int(0)])
         }
@@ -31,6 +32,12 @@ pub(super) fn of(script: &str, reply: &Reply, document: &Document, micros: u64) 
             }
             Value::List(items)
         }
+        Reply::BusyAt(index, refused) => {
+            let items = busy(refused, document, micros);
+            let index = i64::try_from(*index).unwrap_or(i64::MAX);
+            Value::List([vec![Value::Int(index)], items[1..3].to_vec()].concat())
+        }
+        Reply::Told => Value::Int(3),
         Reply::Done(how) => Value::Int(number(*how)),
         // Which of these numbers says what stands in the header of release.lua.
         Reply::Ended { how, gave: false } => Value::Int(number(*how)),
@@ -80,6 +87,7 @@ pub(super) fn message(push: &Push, lock: &str, micros: u64) -> (String, String) 
             let kind = if token.share().is_some() { 's' } else { 'g' };
             format!("{kind} {token} {seconds} {part} {grant} {fence} {lock}")
         }
+        News::Forced => format!("l {token} {lock}"),
         News::Next { grant, after } => format!("n {token} {grant} {after} {lock}"),
     };
     (push.to.to_string(), message)

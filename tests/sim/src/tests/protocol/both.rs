@@ -205,7 +205,7 @@ impl Answer {
     pub fn kind(&self, step: &Step) -> String {
         let reply = match &self.reply {
             Value::List(items) if !step.script.starts_with("EXTEND") => format!("{:?}", items[0]),
-            Value::Text(_) => "a token".to_owned(),
+            Value::Text(_) => "a text".to_owned(),
             reply => format!("{reply:?}"),
         };
         let pushed = if self.pushes.is_empty() {

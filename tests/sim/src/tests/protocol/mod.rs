@@ -7,7 +7,9 @@
 //! * `SIM_SEED`: the first seed; 1 if not set
 
 mod both;
+mod faults;
 mod random;
+mod seen;
 mod smallest;
 
 use std::collections::BTreeMap;
@@ -15,7 +17,7 @@ use std::env;
 
 use super::differential::kit;
 
-use self::both::Both;
+use self::both::{Both, Step};
 use self::random::Choices;
 
 /// The operations of one seed. Each seed begins without data.
@@ -29,32 +31,30 @@ fn the_scripts_do_what_the_protocol_says() {
     let scripts = kit::scripts();
     let mut replies = BTreeMap::new();
     for seed in first..first + operations.div_ceil(STEPS) {
-        if let Some(difference) = compare(seed, &scripts, &mut replies) {
-            panic!("seed {seed}\n{difference}");
+        if let Some(steps) = differing_steps(seed, &scripts, &mut replies) {
+            panic!("seed {seed}\n{}", smallest::of(&steps, &scripts));
         }
     }
     println!("{replies:#?}");
 }
 
-/// Compares one seed. Returns the first difference, with the fewest steps that show it. Counts the replies.
-fn compare(
+/// Compares one seed, and counts the replies. Returns the steps up to the first difference.
+fn differing_steps(
     seed: u64,
     scripts: &BTreeMap<String, String>,
     replies: &mut BTreeMap<String, u64>,
-) -> Option<String> {
+) -> Option<Vec<Step>> {
     let mut choices = Choices::new(seed);
     let mut both = Both::new(scripts);
     let mut steps = Vec::new();
     for _ in 0..STEPS {
         let step = choices.next(&both);
         steps.push(step.clone());
-        match both.run(&step) {
-            Ok(answer) => {
-                *replies.entry(answer.kind(&step)).or_default() += 1;
-                choices.heard(&step, &answer);
-            }
-            Err(_) => return Some(smallest::of(&steps, scripts)),
-        }
+        let Ok(answer) = both.run(&step) else {
+            return Some(steps);
+        };
+        *replies.entry(answer.kind(&step)).or_default() += 1;
+        choices.heard(&step, &answer);
     }
     None
 }

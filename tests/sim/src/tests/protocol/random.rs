@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::both::{ADDRESSES, Answer, Both, KEYS, Step};
 use super::kit::{self, MARK};
+use super::seen::{Lease, Seen, is_share};
 use crate::rng::Rng;
 use lock_core::protocol_by_words::Value;
 
@@ -13,17 +14,8 @@ const CHANNELS: &str = "lockkit:!m:";
 /// The limits of the shares, among locks.
 const LIMITS: [&str; 7] = ["", READER, "00000002", READER, "", "00000003", READER];
 const READER: &str = "ffffffff";
-const SHARE_LENGTH: usize = 16 + 1 + 32 + 8;
 /// The token of a ticket.
 const NEVER_ASKED: &str = "00000000000b2000/0000000000000000000000000000ffff";
-
-/// The lease of a token: for how long it is asked for, and for how long it is given to its waiter.
-#[derive(Clone)]
-struct Lease {
-    token: String,
-    ttl: i64,
-    grant: i64,
-}
 
 pub struct Choices {
     rng: Rng,
@@ -79,7 +71,7 @@ impl Choices {
             self.micros += 1_000;
         }
         let (script, mut arguments) = self.call(&seen);
-        if let "SHARE" | "REMEMBER" | "EXTEND_SHARES" = script {
+        if let "SHARE" | "REMEMBER" | "EXTEND_SHARES" | "FORCE" = script {
             self.leave_the_last_millisecond(&seen);
         }
         if script == "SHARE" {
@@ -88,8 +80,9 @@ impl Choices {
         let (mark, queue, shares) = (MARK.to_owned(), kit::queue(key), kit::shares(key));
         let keys = match script {
             "FORGET" | "EXTEND" | "SWAP" => vec![lock],
+            "ALL" => [mark].into_iter().chain(KEYS.map(kit::lock)).collect(),
             "EXTEND_SHARES" => vec![lock, shares],
-            "SHARE" => vec![lock, mark, queue, shares],
+            "SHARE" | "FORCE" => vec![lock, mark, queue, shares],
             _ => vec![lock, mark, queue],
         };
         Step {
@@ -104,7 +97,8 @@ impl Choices {
 
     /// Remembers the fencing tokens that were given.
     pub fn heard(&mut self, step: &Step, answer: &Answer) {
-        if let Value::List(items) = &answer.reply
+        if step.script != "ALL"
+            && let Value::List(items) = &answer.reply
             && let [Value::Int(1), Value::Text(fence), ..] = &items[..]
         {
             let fence = fence.parse().expect("a fencing token");
@@ -127,9 +121,10 @@ impl Choices {
             0..10 => 0,
             10..50 => rng.between(1, 900),
             50..75 => rng.between(1, 6_000),
-            75..89 => rng.between(1, 1_300_000),
-            89..91 => rng.between(1, 5_000_000),
-            91..92 => 70_000_000,
+            75..85 => rng.between(1, 1_300_000),
+            85..91 if rng.one_in(4) => rng.between(1, 5_000_000),
+            85..91 => rng.between(1, 900),
+            91..92 if rng.one_in(4) => 70_000_000,
             92..94 => return self.micros -= rng.between(1, 3_000_000).cast_signed(),
             94..96 if rng.one_in(20) => DAY.cast_unsigned() + rng.between(1, 5_000_000),
             94..96 if rng.one_in(20) => {
@@ -194,7 +189,9 @@ impl Choices {
 
     fn call(&mut self, seen: &Seen) -> (&'static str, Vec<String>) {
         match self.rng.below(100) {
-            0..46 => self.acquire(seen),
+            0..40 => self.acquire(seen),
+            40..43 => self.acquire_all(),
+            43..46 => self.force(seen),
             46..64 => self.release(seen, "free"),
             64..70 => self.release(seen, "leave"),
             70..83 => self.close(seen),
@@ -213,8 +210,13 @@ impl Choices {
     }
 
     fn acquire(&mut self, seen: &Seen) -> (&'static str, Vec<String>) {
-        let all = seen.all();
-        let Lease { token, ttl, grant } = self.one_of(&all, |_| true);
+        // A newcomer in most cases.
+        let near = if self.rng.one_in(2) {
+            seen.all()
+        } else {
+            Vec::new()
+        };
+        let Lease { token, ttl, grant } = self.one_of(&near, |_| true);
         let (ttl, grant) = (ttl.to_string(), grant.to_string());
         let waits = self.rng.percent(70);
         if is_share(&token) {
@@ -239,6 +241,28 @@ impl Choices {
         let waits = if waits { "1" } else { "0" };
         let words = [&token, &ttl, &grant, waits, &replaced, CHANNELS, &fence];
         ("ACQUIRE", words.map(str::to_owned).to_vec())
+    }
+
+    fn acquire_all(&mut self) -> (&'static str, Vec<String>) {
+        let ttl = self.rng.pick(&["300", "10000"]).to_owned();
+        let mut tokens = Vec::new();
+        while tokens.len() < KEYS.len() {
+            let token = self.one_of(&[], |it| !is_share(&it.token)).token;
+            if !tokens.contains(&token) {
+                tokens.push(token);
+            }
+        }
+        ("ALL", [vec![ttl], tokens].concat())
+    }
+
+    /// An operator's order. force.lua gives a waiting share the key alone, so none waits for it.
+    fn force(&mut self, seen: &Seen) -> (&'static str, Vec<String>) {
+        if seen.waiting.iter().any(|it| is_share(&it.token)) {
+            return self.release(seen, "free");
+        }
+        let token = self.one_of(&seen.inside, |_| true).token;
+        let words = [&token, &self.fence(&token), CHANNELS, "1000", "", ""];
+        ("FORCE", words.map(str::to_owned).to_vec())
     }
 
     /// Ends a lease or a wait, as the client does it: by share.lua where shares are.
@@ -302,50 +326,4 @@ impl Choices {
         }
         ("SWAP", vec![token, to, ttl.to_string()])
     }
-}
-
-/// What the generator of calls sees of a key.
-struct Seen {
-    inside: Vec<Lease>,
-    waiting: Vec<Lease>,
-    has_shares: bool,
-    /// The ends of the key and of its shares, in milliseconds.
-    ends: Vec<i64>,
-}
-
-impl Seen {
-    fn of(both: &Both, lock: &str, leases: &[Lease]) -> Self {
-        let value = both.core.value(lock);
-        let queue = both.core.queue(lock).map(|(entries, _)| entries);
-        let shares = both.core.shares(lock).map(|(members, _)| members);
-        let mut ends: Vec<i64> = value.iter().map(|(_, ends)| ends.cast_signed()).collect();
-        let ends_of_shares = shares.iter().flatten().map(|(_, ends)| *ends as i64);
-        ends.extend(ends_of_shares);
-        let found = |texts: &[String]| {
-            let is_there = |lease: &&Lease| texts.iter().any(|text| text.contains(&lease.token));
-            leases.iter().filter(is_there).cloned().collect::<Vec<_>>()
-        };
-        let value = value.map(|(text, _)| text);
-        let shares = shares.into_iter().flatten().map(|(text, _)| text);
-        let inside: Vec<String> = value.into_iter().chain(shares).collect();
-        let waiting = queue.into_iter().flatten().map(|(text, _)| text);
-        let waiting: Vec<String> = waiting.collect();
-        let (inside, waiting) = (found(&inside), found(&waiting));
-        let has_shares = inside.iter().chain(&waiting).any(|it| is_share(&it.token));
-        let has_shares = has_shares || both.core.shares(lock).is_some();
-        Self {
-            inside,
-            waiting,
-            has_shares,
-            ends,
-        }
-    }
-
-    fn all(&self) -> Vec<Lease> {
-        self.inside.iter().chain(&self.waiting).cloned().collect()
-    }
-}
-
-fn is_share(token: &str) -> bool {
-    token.len() == SHARE_LENGTH
 }
