@@ -1,7 +1,8 @@
 //! Waiters that are not told of the end of a lease, and ask at last when an earlier, longer one would have ended.
 //!
 //! The server tells no waiter of a lease that ends by itself. A waiter asks when the lease ends for which it was refused. The
-//! next owner may have a shorter one, and end first.
+//! next owner may have a shorter one, and end first. A grant is shorter, too, and only the process that handed the key over looks
+//! when it is over.
 
 use super::{Call, Ledger};
 use crate::plan::Plan;
@@ -11,10 +12,12 @@ use crate::world::{SECOND, State};
 pub(super) const LAST_RESORT: u64 = 31 * SECOND;
 /// A renewal before the end of a process may arrive later than that.
 const ON_ITS_WAY: u64 = SECOND;
+/// The time of a grant, in which an owner that was handed the key renews it.
+const GRANT: u64 = 2 * SECOND;
 
 impl Ledger {
     /// Returns whether the lease of a key that is free since `free` has ended by itself, because its process had ended, and
-    /// another lease may have been longer.
+    /// another lease may have been longer, or the key was handed over inside of that process.
     pub(super) fn is_end_unheard(&self, plan: &Plan, state: &State, key: usize, free: u64) -> bool {
         let ended_by_itself = |it: &Call| {
             let lasts = it.ttl + it.ttl / 50 + ON_ITS_WAY;
@@ -24,6 +27,22 @@ impl Ledger {
                 && it.released.is_none()
                 && end.is_some_and(|end| (end..end + lasts).contains(&free))
         };
-        plan.ttls.len() > 1 && self.calls.iter().any(ended_by_itself)
+        let dies_with_its_grant = |it: &Call| {
+            let end = plan.dies(it.process);
+            it.answered.is_some_and(|granted| {
+                let is_new = end.is_some_and(|end| (granted..granted + GRANT).contains(&end));
+                let hands_over = |before: &Call| {
+                    let left = before.left;
+                    before.process == it.process
+                        && before.keys.contains(&key)
+                        && left.is_some_and(|left| (left..left + ON_ITS_WAY).contains(&granted))
+                };
+                is_new && self.calls.iter().any(hands_over)
+            })
+        };
+        let is_unheard = |it: &Call| plan.ttls.len() > 1 || dies_with_its_grant(it);
+        self.calls
+            .iter()
+            .any(|it| ended_by_itself(it) && is_unheard(it))
     }
 }
