@@ -82,6 +82,11 @@ impl Ledger {
             let ends = matches!(fault, Fault::EndConnections { .. } | Fault::Cut { .. });
             ends.then_some(WATCHES_AGAIN)
         };
+        // A renewal that is refused does not watch.
+        let refuses = |fault: &Fault| match unwatched(fault) {
+            Some(_) => None,
+            None => fault.disturbs(),
+        };
         // A connection that was refused the hints asks for none any more.
         let has_hints = !plan.faults.iter().any(|it| {
             let denies =
@@ -91,7 +96,8 @@ impl Ledger {
         let is_watched = claim.from + first < lost
             && has_hints
             && plan.version.redis >= (7, 0, 5)
-            && !plan.touches(call.process, (lost, lost), unwatched);
+            && !plan.touches(call.process, (lost, lost), unwatched)
+            && !plan.touches(call.process, (claim.from, lost), refuses);
         match is_watched {
             true => renewal.min(BETWEEN_HINTS + plan.segments(4)),
             false => renewal,
