@@ -1,13 +1,9 @@
-//! Records on several nodes: the record of one node is an answer.
+//! Records on several nodes: each node keeps the record, and the record of one node is an answer.
 //!
 //! A grant needs a majority, and so does a record that is to last: the two share a node, which refuses the grant with
 //! the record. Owners that have lost their majority may leave two records, and the one with the highest fencing token
 //! counts. For a node that misses a record no hint of the token is kept, because the token there ends by its ttl. A hint of
 //! the lease's entry in the queue is kept, because the entry has no end of its own.
-//!
-//! A node whose vote is still open gets no record, and the vote is withdrawn when it arrives. So `forget`, which has found
-//! the record on one node, sees on each other node all that a record can replace. Otherwise vote and record could both
-//! arrive behind it, and the record would be an answer again.
 
 use std::sync::Arc;
 
@@ -21,30 +17,30 @@ use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{BoxFuture, Failure, Forgotten, Lane, Operation, Outcome, Release, Remembered};
 
 impl Quorum {
-    /// Leaves a record on every node that has answered for its vote.
+    /// Leaves a record on every node.
     pub(super) async fn remember(
         self: &Arc<Self>,
         release: Release,
         record: Arc<Record>,
         lane: Lane,
     ) -> Outcome {
-        // From here on a vote that arrives late is undone by the task that receives it. The record may be sent again, and the
-        // open votes must be known then.
-        let ledger = self.leases.end_with_record(release.token);
+        // From here on a vote that arrives late is undone by the task that receives it.
         let undoing = Undoing {
             release: release.clone(),
-            ledger: ledger.unwrap_or_default(),
+            ledger: self.leases.end(release.token).unwrap_or_default(),
             lane,
             up_to: None,
         };
         let patience = self.patience(release.ttl);
         let patient = release.in_background;
-        let token = release.token;
         let remember = Operation::Remember(release, record);
-        let up = self.up().map(|(place, _)| place);
-        let up: Vec<usize> = up.filter(|place| undoing.ledger.may_ask(*place)).collect();
-        for place in (0..self.nodes.len()).filter(|place| !up.contains(place)) {
-            self.keep_hint_of_entry(place, &undoing);
+        let up: Vec<usize> = self.up().map(|(place, _)| place).collect();
+        for place in 0..self.nodes.len() {
+            match up.contains(&place) {
+                // The record is sent behind the vote and takes its place, so no withdrawal may overtake it.
+                true => undoing.ledger.ends_at(place),
+                false => self.keep_hint_of_entry(place, &undoing),
+            }
         }
         let asked = self.ask_at(&up, &remember, lane);
         let mut nodes = FanOut::new(asked).until(&self.timers, self.timers.now() + patience);
@@ -52,7 +48,6 @@ impl Quorum {
         loop {
             let decided = tally::remembered(&answers, nodes.open());
             if let Some(remembered) = decided.filter(|_| !patient || nodes.open() == 0) {
-                self.leases.end(token);
                 if nodes.open() > 0 {
                     // The other nodes get the record too, although the caller does not wait for them.
                     let quorum = Arc::clone(self);
@@ -76,10 +71,7 @@ impl Quorum {
             .silent()
             .for_each(|place| self.keep_hint_of_entry(place, &undoing));
         match tally::remembered(&answers, 0) {
-            Some(remembered) => {
-                self.leases.end(token);
-                Outcome::Remembered(remembered)
-            }
+            Some(remembered) => Outcome::Remembered(remembered),
             None => Outcome::Failed(Failure::unanswered(
                 "less than a majority of the nodes confirmed the record",
             )),
@@ -93,53 +85,63 @@ impl Quorum {
         outcome: &Outcome,
         undoing: &Undoing,
     ) -> Option<Remembered> {
-        if let Outcome::Remembered(answer) = outcome {
-            return Some(*answer);
+        let Outcome::Remembered(answer) = outcome else {
+            self.keep_hint_of_entry(place, undoing);
+            return None;
+        };
+        let found = !matches!(answer, Remembered::Absent | Remembered::Other);
+        if !undoing.ledger.has_ended_at(place, found) {
+            self.keep_hint(place, undoing);
         }
-        self.keep_hint_of_entry(place, undoing);
-        None
+        Some(*answer)
     }
 
     /// Deletes a record from every node. A node that does not answer may still have it, and its record is an answer.
     pub(super) async fn forget(self: &Arc<Self>, key: Arc<str>, lane: Lane) -> Outcome {
         let forget = Operation::Forget(Arc::clone(&key));
+        let asked = self.ask_up(&forget, lane);
         let mut answers = vec![None; self.nodes.len()];
         let mut owners: Vec<Token> = Vec::new();
-        let mut places: Vec<usize> = self.up().map(|(place, _)| place).collect();
-        while !places.is_empty() {
-            for owner in &owners {
-                self.withdraw(&key, *owner, &mut places, lane).await;
-            }
-            let mut found = vec![None; self.nodes.len()];
-            for (place, outcome) in self.all_answers(self.ask_at(&places, &forget, lane)).await {
-                match outcome {
-                    Outcome::Forgotten(forgotten, owner) => {
-                        answers[place] = Some(forgotten);
-                        found[place] = owner;
-                    }
-                    Outcome::Failed(failure) if failure.is_final() => {
-                        return Outcome::Failed(failure);
-                    }
-                    _ => {}
+        for (place, outcome) in self.all_answers(asked).await {
+            match outcome {
+                Outcome::Forgotten(forgotten, owner) => {
+                    answers[place] = Some(forgotten);
+                    owners.extend(owner.filter(|owner| !owners.contains(owner)));
                 }
+                Outcome::Failed(failure) if failure.is_final() => return Outcome::Failed(failure),
+                _ => {}
             }
-            let known = owners.len();
-            for owner in found.iter().flatten() {
-                if !owners.contains(owner) {
-                    owners.push(*owner);
-                }
+        }
+        // An owner that has left a record has ended. Its record may still be on its way to the other nodes, and must
+        // not find the token there.
+        let mut again = Vec::new();
+        for (place, answer) in answers.iter_mut().enumerate() {
+            if *answer == Some(Forgotten::Held) && !owners.is_empty() {
+                *answer = None;
+                again.push(place);
             }
-            places.clear();
-            // An owner that has left a record has ended. Its record may still be on its way to the other nodes, or was
-            // left when these had been asked, and must not find the token there.
-            for (place, answer) in answers.iter_mut().enumerate() {
-                let has_all = owners[known..]
-                    .iter()
-                    .all(|owner| found[place] == Some(*owner));
-                if answer.is_some() && !has_all {
-                    *answer = None;
-                    places.push(place);
-                }
+        }
+        for owner in &owners {
+            let release = Release {
+                key: Arc::clone(&key),
+                token: *owner,
+                ttl: self.settings.max_ttl,
+                fence: None,
+                in_background: true,
+            };
+            let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over, None);
+            let withdraw = Operation::Vote(withdraw);
+            let asked = self.ask_at(&again, &withdraw, lane);
+            let withdrawn = self.all_answers(asked).await;
+            // A node that keeps the token may still get the record.
+            again.retain(|place| {
+                let mut withdrawn = withdrawn.iter();
+                withdrawn.any(|(at, outcome)| at == place && is_withdrawn(outcome))
+            });
+        }
+        for (place, outcome) in self.all_answers(self.ask_at(&again, &forget, lane)).await {
+            if let Outcome::Forgotten(forgotten, _) = outcome {
+                answers[place] = Some(forgotten);
             }
         }
         let answered = answers.iter().flatten().count();
@@ -159,25 +161,6 @@ impl Quorum {
             true => Forgotten::Nothing,
         };
         Outcome::Forgotten(forgotten, None)
-    }
-
-    /// Withdraws the votes of an owner that has ended. Of the places those stay that confirm it, because a node that keeps
-    /// the token may still get the record.
-    async fn withdraw(&self, key: &Arc<str>, owner: Token, places: &mut Vec<usize>, lane: Lane) {
-        let release = Release {
-            key: Arc::clone(key),
-            token: owner,
-            ttl: self.settings.max_ttl,
-            fence: None,
-            in_background: true,
-        };
-        let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over, None);
-        let asked = self.ask_at(places, &Operation::Vote(withdraw), lane);
-        let withdrawn = self.all_answers(asked).await;
-        places.retain(|place| {
-            let mut withdrawn = withdrawn.iter();
-            withdrawn.any(|(at, outcome)| at == place && is_withdrawn(outcome))
-        });
     }
 
     /// Waits for the answers of all nodes, as long as an operation may take.
