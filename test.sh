@@ -50,6 +50,8 @@ everything() {
     may_install install_missing &
     job=$!
     "${suite[@]}" --no-run || status=$?
+    # Else its compiler would compute for minutes beside `it`.
+    simulation --no-run || status=$?
     wait "$job" || true
     [ "$status" -eq 0 ] || return "$status"
     start "${suite[@]}" --test it
@@ -115,7 +117,7 @@ simulation() {
         unset RUSTFLAGS
         cd tests/sim || exit
         export RUST_TEST_THREADS=2
-        nice -n 10 cargo test --locked --no-fail-fast
+        nice -n 10 cargo test --locked --no-fail-fast "$@"
     )
 }
 
