@@ -50,7 +50,7 @@ everything() {
     may_install install_missing &
     job=$!
     "${suite[@]}" --no-run || status=$?
-    # Else its compiler would compute for minutes beside `it`.
+    # The compiler of the simulation would otherwise take the processors from `it` for minutes.
     simulation --no-run || status=$?
     wait "$job" || true
     [ "$status" -eq 0 ] || return "$status"

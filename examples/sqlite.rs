@@ -71,7 +71,7 @@ impl Database for Sqlite {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> rusqlite::Result<u64> {
-        // It waits for nothing. What waits for other writers and for the disk is `begin` and `commit`.
+        // This statement does not wait. `begin` waits for other writers, and `commit` waits for the disk.
         let mut statement = tx.0.prepare_cached(statement)?;
         let rows = statement.execute(params_from_iter(owned(values)))?;
         Ok(rows as u64)

@@ -77,11 +77,7 @@ impl Way {
 }
 
 fn compare(what: &str, server: &RedisServer, tasks: usize, way: Way) -> f64 {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(compare_here(what, server, tasks, way))
+    crate::machine::runtime().block_on(compare_here(what, server, tasks, way))
 }
 
 async fn compare_here(what: &str, server: &RedisServer, tasks: usize, way: Way) -> f64 {

@@ -12,15 +12,11 @@ use crate::machine::median;
 
 const ROUNDS: u32 = 60;
 const TURN: u32 = 256;
-/// What a record may cost beside a tenth of a call, in µs.
+/// The bar allows a record this time beside a tenth of a call, in µs.
 const RECORD: f64 = 10.0;
 
 pub(crate) fn run(server: &RedisServer, bars: &mut Bars) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(compare(server, bars));
+    crate::machine::runtime().block_on(compare(server, bars));
 }
 
 async fn compare(server: &RedisServer, bars: &mut Bars) {

@@ -14,11 +14,7 @@ const WATCHED: Duration = Duration::from_secs(25);
 pub(crate) fn run(server: &RedisServer) {
     let count =
         std::env::var("HELD").map_or(100_000, |count| count.parse().expect("HELD is a number"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(hold(server, count));
+    crate::machine::runtime().block_on(hold(server, count));
 }
 
 async fn hold(server: &RedisServer, count: usize) {

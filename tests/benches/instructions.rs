@@ -135,11 +135,7 @@ pub(crate) fn pairs(arguments: &[String]) {
     };
     let number: usize = number.parse().expect("a number");
     let urls: Vec<String> = urls.split(',').map(str::to_owned).collect();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(async {
+    crate::machine::runtime().block_on(async {
         match case.as_str() {
             "raw" => raw(&urls[0], 1, number).await,
             "raw-64" => raw(&urls[0], 64, number).await,

@@ -29,11 +29,7 @@ const TURN: usize = 512;
 const CROWD: usize = 64;
 
 pub(crate) fn run(server: &RedisServer) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(compare(server));
+    crate::machine::runtime().block_on(compare(server));
 }
 
 async fn compare(server: &RedisServer) {

@@ -11,6 +11,14 @@ use rustix::process::{Pid, nice};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
+/// Makes a runtime with one thread, so that a measurement contains no work of another core.
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
 /// Returns the nanoseconds of a clock that all processes of the machine share.
 pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);

@@ -39,11 +39,7 @@ pub(crate) fn run(arguments: &[String]) {
     let number: u32 = number.parse().expect("a number");
     let tasks: u32 = tasks.parse().expect("a number of tasks");
     let orders = orders();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(work(trade, url, number, tasks, orders));
+    crate::machine::runtime().block_on(work(trade, url, number, tasks, orders));
 }
 
 /// Reads the lines of the input. They end with the benchmark, and this process ends then too.

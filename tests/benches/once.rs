@@ -30,10 +30,7 @@ const TURN: usize = 64;
 const ANSWER: [u8; 300] = [b'x'; 300];
 
 pub(crate) fn run(cores: [usize; 2], short: bool, bars: &mut Bars) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = crate::machine::runtime();
     let rounds = if short { ROUNDS / 5 } else { ROUNDS };
     println!(
         "\n| one row and an answer of 300 bytes, µs | plain | behind a lock | once | repeated | a peek \
@@ -151,7 +148,7 @@ fn plain<D: Bench>(db: D) -> Router {
     Router::new().route("/", post(pay)).with_state(db)
 }
 
-/// Its handler does what that of [`together`] does beside its transaction.
+/// Its handler does the same work as that of [`together`], without a transaction.
 async fn locked<D: Bench>(db: D) -> Router {
     let operations = Operations::default();
     let pay = async move |State(db): State<D>, lock: LockContext| {

@@ -32,10 +32,7 @@ pub(crate) fn run([client, apart]: [usize; 2], short: bool, bars: &mut Bars) {
         }
     };
     on(apart);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = crate::machine::runtime();
     let rounds = if short { 10 } else { 60 };
     runtime.block_on(async {
         let urls: Vec<String> = nodes.iter().map(RedisServer::url).collect();

@@ -26,11 +26,7 @@ const BODY: [u8; 1024] = [b'x'; 1024];
 const MINUTE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(server: &RedisServer, bars: &mut Bars) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(compare(server, bars));
+    crate::machine::runtime().block_on(compare(server, bars));
 }
 
 async fn compare(server: &RedisServer, bars: &mut Bars) {

@@ -248,7 +248,8 @@ impl OpenSwap {
                      still arrive; the lock is given back",
                 ));
             }
-            // The first copy may have made the share, and others have joined it. The key does not tell then.
+            // The first copy may have made the share, and other shares may have joined it. The value of the key then names none
+            // of them.
             Some(Outcome::Repeated(answer)) if self.may_be_among_shares(&answer) => {
                 return Err(Failure::unanswered(
                     "the connection broke while the lock became a share, and other shares have the key now; it is given back",

@@ -23,7 +23,7 @@ use crate::store::{
 struct Swapping {
     looks: Mutex<Vec<(Token, Instant)>>,
     released: Mutex<Vec<Token>>,
-    /// Whether the answer to the first send of a swap is lost, and others have joined the new share when it is sent again.
+    /// Whether the store answers the second send of a swap, after other shares have joined the new one.
     is_joined: bool,
 }
 
@@ -100,7 +100,7 @@ fn the_key_is_looked_at_when_the_time_to_pick_a_ticket_up_is_over() {
     assert!(looked.1 - begun > pick_up, "not before");
 }
 
-/// A share that nobody gives back keeps writers out until its ttl is over.
+/// Without the release, the share would keep writers out until its ttl is over.
 #[test]
 fn a_downgrade_that_may_have_made_a_share_gives_both_tokens_back() {
     let store = Arc::new(Swapping {

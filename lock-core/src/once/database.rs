@@ -15,6 +15,11 @@ use std::future::Future;
 ///   transactions.
 ///
 /// New methods will have defaults.
+///
+/// # Cancel safety
+///
+/// The kit drops the future of a method when its own caller is dropped. Then the transaction of that method must be rolled back,
+/// as if it were dropped, unless its COMMIT was sent.
 pub trait Database: Clone + Send + Sync + 'static {
     /// A transaction that owns its connection. If it is dropped, the database must roll it back, at once or when the
     /// connection closes, and no later user of the pool may get the connection with the open transaction.
@@ -108,8 +113,8 @@ pub trait Database: Clone + Send + Sync + 'static {
     /// Runs one statement, and commits if it has not failed.
     ///
     /// Default: [`execute`](Self::execute), and then [`commit`](Self::commit) or [`rollback`](Self::rollback). A driver of PostgreSQL
-    /// that sends COMMIT before the answer to the statement has come saves a trip, because COMMIT rolls back there if the statement has
-    /// failed. The kit does not call it for SQLite, where COMMIT would commit.
+    /// saves a trip if it sends COMMIT before it has the answer to the statement: PostgreSQL rolls back at COMMIT if the statement has
+    /// failed. The kit does not call this method for SQLite, because SQLite would commit.
     ///
     /// # Errors
     ///

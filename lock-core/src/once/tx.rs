@@ -129,7 +129,7 @@ impl<D: Database> Tx<D> {
         self.claimed(claim, rows).await
     }
 
-    /// Returns what the number of rows means that the claim's statement has changed.
+    /// Interprets the number of rows that the claim's statement has changed.
     async fn claimed(&mut self, claim: &Claim, rows: u64) -> Result<Claimed, Error> {
         if rows > 0 {
             return Ok(Claimed::Granted);

@@ -1,11 +1,11 @@
-//! What an operation knows of the server beside its key, and what it tells the waiters.
+//! The state of the server beside the key, and the messages of an operation.
 
 use super::Millis;
 use crate::base::clock::ServerTime;
 use crate::base::token::{Address, Token};
 
-/// How often a lease passes from task to task of its process, each time with a fencing token of its own, before the
-/// store is told again. `common.lua` has the same number.
+/// The number of times that a process passes a lease to another of its tasks before it tells the store. Each pass has a
+/// fencing token of its own. `common.lua` has the same number.
 const PASSES: u64 = 1000;
 
 /// The server around a key.
@@ -15,9 +15,9 @@ pub(super) struct Around<'a> {
     pub(super) mark: u64,
     /// The fencing token of the lease that ends by this operation. 0: none.
     pub(super) used: u64,
-    /// Whether there is memory for more.
+    /// Whether the server has memory for a new key or entry.
     pub(super) has_room: bool,
-    /// Answers whether a process listens at an address. A process that does not is dead.
+    /// Returns whether a process listens at an address. A process that does not listen is dead.
     pub(super) listens: &'a dyn Fn(Address) -> bool,
     /// The messages of this operation, in their order.
     pub(super) pushes: Vec<Push>,
@@ -69,10 +69,10 @@ impl Around<'_> {
         self.mark = self.mark.max(used) + PASSES;
     }
 
-    /// The fencing token of a grant: the time, or a higher number if the clock is behind a token that was used.
+    /// Returns the fencing token of a grant. It is the time, or a higher number if the clock is behind a used token.
     ///
-    /// Then the mark is raised at once by all tokens that the new lease may use, because its end will not prove that the
-    /// clock has passed them.
+    /// With a clock that is behind, the mark rises above all tokens that the new lease may use, because the end of the lease
+    /// does not prove that the clock has passed them.
     pub(super) fn next_fence(&mut self) -> u64 {
         let highest = self.mark.max(self.used);
         if highest < self.now.0 {

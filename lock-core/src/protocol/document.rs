@@ -1,16 +1,16 @@
-//! The value of a key: who has it, and who waits for it.
+//! The state of a key: its owners and its waiters.
 
 use super::Millis;
 use super::shares::Shares;
 use crate::base::token::Token;
 
-/// Everything that the server keeps about one key. The default is a key that nobody has ever asked for.
+/// The state of one key on the server. By default, the key has no owner and no waiter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Document {
     pub(super) phase: Phase,
     /// In the order of arrival.
     pub(super) queue: Vec<Waiter>,
-    /// When the queue is forgotten, because its waiters have had to ask again long before.
+    /// The server deletes the queue at this time. Each waiter has asked again long before.
     pub(super) queue_ends: Millis,
 }
 
@@ -20,7 +20,7 @@ pub(super) enum Phase {
     Free,
     /// A lock, or a share that is alone.
     Held(Hold),
-    /// Several shares, or what is left of them.
+    /// Several shares, or those that remain of several.
     Shared(Shares),
     Closed(Closed),
 }
@@ -32,7 +32,7 @@ pub(super) struct Hold {
     pub(super) ends: Millis,
 }
 
-/// A key whose owner has ended, and that stays taken: by a cooldown, or by a record.
+/// A cooldown or a record, which keeps the key taken after the end of its owner.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Closed {
     /// The token of that owner.
@@ -45,24 +45,25 @@ pub(super) struct Closed {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Waiter {
     pub(super) token: Token,
-    /// For how long the key is given to it.
+    /// The time for which a hand-over gives the key to the waiter.
     pub(super) grant: Millis,
     pub(super) waited: Waited,
 }
 
-/// What is known of the time for which a waiter has waited.
+/// How long a waiter has waited, as far as the server knows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Waited {
-    /// The time of its arrival in microseconds, or the number after that of the waiter before it if the clock shows less.
+    /// The waiter arrived at this time, in microseconds. The number is higher if the clock shows less than the number of the
+    /// waiter before it.
     Since(u64),
-    /// The time in milliseconds at which it was asked whether it still waits.
+    /// The server asked the waiter at this time whether it still waits.
     Asked(Millis),
-    /// It was asked then, and has answered.
+    /// The waiter has answered the question of this time.
     Answered(Millis),
 }
 
 impl Document {
-    /// Forgets what has ended.
+    /// Removes a lease, a cooldown, a record and a queue that have ended.
     pub(super) fn settle(&mut self, now: Millis) {
         if self.ends().is_some_and(|ends| now > ends) {
             self.phase = Phase::Free;
@@ -72,7 +73,7 @@ impl Document {
         }
     }
 
-    /// The end of the key, unless it is free.
+    /// Returns the end of the key, unless the key is free.
     pub(super) fn ends(&self) -> Option<Millis> {
         match &self.phase {
             Phase::Free => None,
@@ -90,7 +91,7 @@ impl Document {
         matches!(&self.phase, Phase::Closed(closed) if closed.record.is_some())
     }
 
-    /// The lease with this token, if no other one is beside it.
+    /// Returns the lease with this token, if it is the only one.
     pub(super) fn hold_of(&mut self, token: Token) -> Option<&mut Hold> {
         match &mut self.phase {
             Phase::Held(hold) if hold.token == token => Some(hold),
@@ -98,7 +99,7 @@ impl Document {
         }
     }
 
-    /// Ends a lease that has the key alone, and nothing else. Answers whether it had it.
+    /// Removes a lease that has the key alone. Returns whether it was there.
     pub(super) fn free(&mut self, token: Token) -> bool {
         let was_there = self.hold_of(token).is_some();
         if was_there {

@@ -3,7 +3,7 @@
 use super::{Around, Closed, Document, End, Ended, Millis, Phase, Reply, Way};
 use crate::base::token::Token;
 
-/// A key that ends so much sooner than its waiters know is worth a message, in milliseconds.
+/// A release tells the waiters if the key ends sooner than they know by more than this time, in milliseconds.
 const WORTH_TELLING: Millis = 1_000;
 
 impl Document {
@@ -64,8 +64,9 @@ impl Document {
         ended(Ended::Yes)
     }
 
-    /// Replaces the token by a cooldown. The waiters are told, because the key becomes free at another time than they
-    /// expect, and told again by a second copy, which may find other waiters.
+    /// Replaces the token by a cooldown, and tells the waiters, because the key becomes free at another time than they expect.
+    ///
+    /// A second copy tells them again, because there may be other waiters.
     fn cool(&mut self, end: &End, until: Millis, around: &mut Around<'_>) -> Reply {
         let now = around.now_ms();
         if let Some(Closed {
@@ -83,7 +84,8 @@ impl Document {
         }
         around.raise(end.fence);
         self.leave_queue(end.token);
-        // Where there is no memory for a cooldown, there is none for a waiter's lease either. So the waiters ask.
+        // Without memory for the cooldown, the key is free. It goes to no waiter, because there is no memory for a lease either.
+        // So the waiters ask.
         let mut after = 0;
         if around.has_room && until > now {
             self.phase = Phase::Closed(Closed {
@@ -97,7 +99,7 @@ impl Document {
         ended(Ended::Yes)
     }
 
-    /// Replaces the token by a record. It answers all waiters, so that none of them waits any longer.
+    /// Replaces the token by a record, and tells all waiters, because the record is their answer.
     fn remember(
         &mut self,
         end: &End,
@@ -142,7 +144,7 @@ impl Document {
         }
     }
 
-    /// The record or the cooldown that this owner has left.
+    /// Returns the record or the cooldown of an owner that has ended.
     fn closed_by(&self, token: Token) -> Option<&Closed> {
         match &self.phase {
             Phase::Closed(closed) if closed.of == token => Some(closed),
@@ -150,7 +152,7 @@ impl Document {
         }
     }
 
-    /// Leaves the queue on the way: a caller whose lease is not there may stand in it.
+    /// Also removes the caller from the queue, because a caller without its lease may still have a place there.
     fn not_ours(&mut self, token: Token) -> Reply {
         let how = self.taken_by_others();
         self.leave_queue(token);

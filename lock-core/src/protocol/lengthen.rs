@@ -28,7 +28,7 @@ impl Document {
         Reply::Done(how)
     }
 
-    /// Replaces a token. The key is never free between the two, so the fencing token stays, and no waiter is told.
+    /// Replaces a token. The key is never free between the two, so the fencing token stays, and the waiters get no message.
     pub(super) fn swap(
         &mut self,
         from: Token,
@@ -51,7 +51,7 @@ impl Document {
     }
 }
 
-/// The end of a lease after its renewal.
+/// Returns the end of a lease after its renewal.
 fn lengthened(ends: Millis, ttl: Millis, now: Millis) -> Millis {
     match ends < now + ttl || ends > now + LONGEST {
         true => now + ttl,

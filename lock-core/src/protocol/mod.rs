@@ -1,7 +1,7 @@
-//! The protocol of a lock on one server: what each operation does with a key.
+//! The protocol of a lock on one server, as a pure function.
 //!
-//! A key is a [`Document`]: its owner, and the queue of those that wait. [`step`] changes it by one operation. It has no
-//! clock and no I/O: the caller says in [`Around`] what time it is and who listens, and sends the pushes.
+//! A [`Document`] is the state of a key: its owners and its queue. [`step`] applies one operation to it. The function has no
+//! clock and no I/O. Its caller puts the time and the listening processes into [`Around`], and sends the pushes.
 //!
 //! The Lua scripts do the same on a Redis server, where a script is one round trip. `tests/sim` runs random operations
 //! on both and compares them, so a change of the protocol is a change of both.

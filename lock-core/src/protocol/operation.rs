@@ -23,13 +23,13 @@ pub(super) enum Operation {
     Force(Force),
 }
 
-/// An operator's order. The holder is the one that was seen.
+/// An operator's order against the holder that the operator has seen.
 #[derive(Clone, Debug)]
 pub(super) struct Force {
     pub(super) holder: Token,
     /// The fencing token that the holder has named.
     pub(super) fence: Option<u64>,
-    /// For how long the key stays taken if the holder's process listens.
+    /// The time for which the key stays taken if the holder's process listens.
     pub(super) grace: Millis,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Acquire {
     pub(super) token: Token,
     pub(super) ttl: Millis,
     pub(super) grant: Millis,
-    /// Whether it enters the queue if it is refused.
+    /// Whether the caller enters the queue if it is refused.
     pub(super) waits: bool,
     /// A lease of the caller's process whose release is under way. Its key counts as free.
     pub(super) replaces: Option<Token>,
@@ -83,7 +83,7 @@ pub(super) enum Reply {
     Done(Ended),
     Ended {
         how: Ended,
-        /// Whether a waiter was given the key.
+        /// Whether the operation gave the key to a waiter.
         gave: bool,
     },
     /// The holder was told, and its key, or its share, stays taken for the grace.
@@ -105,7 +105,7 @@ pub(super) enum Ended {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Refused {
-    /// In how long the key ends, or the caller is to ask again. `None`: the key is free.
+    /// The time until the key ends, or until the caller must ask again. `None`: the key is free.
     pub(super) left: Option<Millis>,
     /// Whether the caller has a place in the queue.
     pub(super) queued: bool,

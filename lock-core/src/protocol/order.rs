@@ -15,7 +15,7 @@ impl Document {
         if !around.has_room {
             return Reply::NoRoom;
         }
-        // The next fencing token is above all that the holder may still use, which a stopped process cannot report.
+        // A stopped process cannot report its fencing tokens. So the next one is above all that the holder may still use.
         let used = around.now.0.max(force.fence.unwrap_or(0));
         around.use_up(used);
         let grace = around.tell_holder(force.holder).then_some(force.grace);
@@ -70,7 +70,7 @@ fn freed(grace: Option<Millis>) -> Reply {
 }
 
 impl Around<'_> {
-    /// Tells the process of a holder that its key was freed. Answers whether it listens.
+    /// Tells the process of a holder that its key was freed. Returns whether it listens.
     ///
     /// A runtime whose connection was replaced listens only after its next request, so its manager is told then.
     fn tell_holder(&mut self, token: Token) -> bool {

@@ -1,4 +1,4 @@
-//! The waiter at the head of the queue that alone keeps a share out.
+//! The waiter at the head of the queue, where it alone keeps a share out.
 //!
 //! Its process may be stopped or dead. So it is asked whether it still waits, and answers by a question of its own. If it
 //! has not done so within its grant, all waiters of its process leave the queue.
@@ -6,11 +6,11 @@
 use super::serve::Serving;
 use super::{Around, Document, Millis, News, Waited, Waiter};
 
-/// For how long a waiter that has just come is asked nothing.
+/// The server does not ask a new waiter for this time.
 const NEWCOMER: Millis = 1_000;
 
 impl Document {
-    /// Answers whether the head of the queue is dead or stopped. Asks it, if nothing is known of it.
+    /// Returns whether the head of the queue is dead or stopped. Asks it, if nothing is known of it.
     pub(super) fn is_gone(
         &mut self,
         head: &Waiter,
@@ -23,7 +23,7 @@ impl Document {
         if caller == head.token || !self.fits(caller) {
             return false;
         }
-        // Where the clock was set back, nothing is known of the time.
+        // If the clock was set back, the time is unknown.
         let (age, patience, may_ask) = match head.waited {
             Waited::Since(arrival) => (around.now.0.checked_sub(arrival), NEWCOMER, true),
             Waited::Asked(at) => (since(at, around), head.grant, false),

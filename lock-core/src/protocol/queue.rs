@@ -5,11 +5,11 @@ use crate::base::token::Token;
 
 /// How much longer than the key its queue lasts.
 const QUEUE_OUTLIVES: Millis = 60_000;
-/// The second waiter is told to ask this much later, so that a stopped process does not stop all others.
+/// The second waiter asks so much later than the first one. A stopped process then delays the others by this time only.
 const SECOND_WAITER: Millis = 2_000;
 
 impl Document {
-    /// Puts a waiter at the end of the queue, or leaves it where it is. Answers whether it has a place.
+    /// Puts a waiter at the end of the queue, or leaves it where it is. Returns whether it has a place.
     ///
     /// A server without memory gives no places and confirms none. A caller without a place asks again.
     pub(super) fn enter_queue(&mut self, token: Token, grant: Millis, around: &Around<'_>) -> bool {
@@ -45,7 +45,7 @@ impl Document {
         self.queue.retain(|waiter| waiter.token != token);
     }
 
-    /// For how long the key stays as it is. `None`: it is free.
+    /// Returns the time until the key ends. `None`: the key is free.
     pub(super) fn left(&self, now: Millis) -> Option<Millis> {
         self.ends().map(|ends| ends.saturating_sub(now))
     }
@@ -76,7 +76,7 @@ impl Document {
 }
 
 impl Waited {
-    /// The lowest number for a waiter behind this one. Those that were asked are the first of the queue.
+    /// Returns the lowest number for the waiter behind this one. Waiters that were asked are at the head of the queue.
     fn next_place(self) -> u64 {
         match self {
             Waited::Since(arrival) => arrival + 1,

@@ -6,7 +6,7 @@ use crate::base::token::{Address, Token};
 /// A waiter that asked longer ago may be dead, in microseconds.
 const SURELY_ALIVE: u64 = 1_000_000;
 
-/// Who asks, and what came of serving the queue so far.
+/// The caller, and the result of serving the queue so far.
 #[derive(Default)]
 pub(super) struct Serving {
     /// The share that asks, with its ttl. It gets the key in its turn, and looks at the waiter that keeps it out.
@@ -15,7 +15,7 @@ pub(super) struct Serving {
     pub(super) fence: Option<u64>,
     /// Whether another waiter was let in.
     pub(super) gave: bool,
-    /// In how long the caller asks again about the waiter that keeps it out.
+    /// The time until the caller asks again about the waiter that keeps it out.
     pub(super) again: Option<Millis>,
     /// The process of a waiter that does not listen, or has not answered.
     pub(super) silent: Option<Address>,
@@ -60,13 +60,13 @@ impl Document {
             serving.gave = true;
             doubtful = head.waited.is_long(around.now.0).then_some(grant);
         }
-        // If the new owner is dead after all, the next ones ask when its grant ends.
+        // The next waiters ask when this grant ends, because the new owner may be dead.
         if let Some(grant) = doubtful {
             self.tell_next(grant, around);
         }
     }
 
-    /// Serves the queue behind an operation that asks for nothing. Answers whether a waiter was let in.
+    /// Serves the queue after an operation that does not ask for the key. Returns whether a waiter was let in.
     pub(super) fn serve_waiters(&mut self, around: &mut Around<'_>) -> bool {
         let mut serving = Serving::default();
         self.serve(&mut serving, around);
@@ -75,7 +75,7 @@ impl Document {
 }
 
 impl Waited {
-    /// Answers whether the waiter may have died since it asked. Where the clock was set back, nothing is known of its age.
+    /// Returns whether the waiter may have died since it asked. If the clock was set back, the age of the waiter is unknown.
     fn is_long(self, now: u64) -> bool {
         match self {
             Waited::Since(arrival) => now

@@ -9,7 +9,7 @@ pub(super) struct Wanted<'a> {
     pub(super) token: Token,
 }
 
-/// Takes all keys, or none. A key that its token has already counts as free. No waiter enters a queue.
+/// Takes all keys, or none. A key that already has its token counts as free. The caller enters no queue.
 pub(super) fn acquire_all(
     wanted: &mut [Wanted<'_>],
     ttl: Millis,

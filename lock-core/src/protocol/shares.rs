@@ -54,7 +54,7 @@ impl Shares {
 }
 
 impl Document {
-    /// Forgets the shares that have ended beside others. Only the operations that let shares in do so.
+    /// Removes the shares that have ended beside others. Only operations that let shares in do this.
     pub(super) fn settle_shares(&mut self, now: Millis) {
         if let Phase::Shared(shares) = &mut self.phase {
             shares.inside.retain(|place| now <= place.ends);
@@ -71,12 +71,12 @@ impl Document {
         }
     }
 
-    /// Answers whether a token may have the key beside those that have it.
+    /// Returns whether a token may have the key beside the present owners.
     pub(super) fn fits(&self, token: Token) -> bool {
         self.is_free() || self.is_beside_its_kind(token) && !self.is_full_for(token)
     }
 
-    /// Answers whether those inside are shares of the same kind: all readers, or all permits.
+    /// Returns whether the owners are shares of the same kind: all readers, or all permits.
     pub(super) fn is_beside_its_kind(&self, token: Token) -> bool {
         let kind = |token: Token| token.share().map(ShareLimit::is_reader);
         let other = match &self.phase {
@@ -91,7 +91,7 @@ impl Document {
         kind(token).is_some() && kind(token) == kind(other)
     }
 
-    /// Answers whether as many are inside as the limit of this share.
+    /// Returns whether the key has as many owners as the limit of this share.
     pub(super) fn is_full_for(&self, token: Token) -> bool {
         let inside = match &self.phase {
             Phase::Free => 0,
@@ -124,7 +124,7 @@ impl Document {
         }
     }
 
-    /// Ends a lock or a share, and nothing else. Answers by how much the key ends sooner, if it was inside.
+    /// Removes a lock or a share. Returns by how much the key ends sooner, if the token was an owner.
     pub(super) fn remove(&mut self, token: Token) -> Option<Millis> {
         if self.free(token) {
             return Some(0);

@@ -1,4 +1,4 @@
-//! What the operations promise, one by one. `tests/sim` compares all of it with the scripts.
+//! Tests each operation alone. `tests/sim` compares all of them with the scripts.
 
 use super::scripts::{Server, Value};
 
@@ -41,7 +41,7 @@ impl Lock {
         (reply, pushes.collect())
     }
 
-    /// Asks for the lock, and waits for it. Answers whether it was granted.
+    /// Asks for the lock, and waits for it. Returns whether it was granted.
     fn asks(&mut self, token: &str) -> bool {
         let words = [token, "10000", "2000", "1", "", "m:", ""];
         let (Value::List(reply), _) = self.run("ACQUIRE", &words) else {
@@ -50,7 +50,7 @@ impl Lock {
         reply[0] == Value::Int(1)
     }
 
-    /// Asks for a share, and waits for it. Answers whether it was granted.
+    /// Asks for a share, and waits for it. Returns whether it was granted.
     fn shares(&mut self, token: &str) -> bool {
         let words = ["wait", token, "10000", "2000", "m:", ""];
         let (Value::List(reply), _) = self.run("SHARE", &words) else {

@@ -1,4 +1,4 @@
-//! The operations that the words of a script stand for.
+//! The operations for the arguments of a script.
 
 use crate::base::token::Token;
 use crate::protocol::operation::{Acquire, End, Force, Operation, Way};

@@ -58,7 +58,7 @@ impl Server {
         (reply, pushes.collect())
     }
 
-    /// Forgets what has ended, as a server does by itself.
+    /// Removes keys that have ended, as a server does by itself.
     pub fn settle(&mut self, micros: u64) {
         for document in self.keys.values_mut() {
             document.settle(micros / 1000);

@@ -39,7 +39,7 @@ pub(super) fn of(script: &str, reply: &Reply, document: &Document, micros: u64) 
         }
         Reply::Told => Value::Int(3),
         Reply::Done(how) => Value::Int(number(*how)),
-        // Which of these numbers says what stands in the header of release.lua.
+        // The header of release.lua explains these numbers.
         Reply::Ended { how, gave: false } => Value::Int(number(*how)),
         Reply::Ended { how, gave: true } => Value::Int(match how {
             Ended::Other => 11,

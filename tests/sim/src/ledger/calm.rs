@@ -102,7 +102,7 @@ impl Ledger {
     }
 }
 
-/// Until when a copy of a call's request may have the key again that the network has kept until the lock was released.
+/// Returns until when a late copy of a call's request may have the key again, after the lock was released.
 fn late_copy_until(plan: &Plan, call: &Call, released: u64) -> u64 {
     let answered = call.answered.unwrap_or(released);
     let keeps_requests = |fault: &Fault| {

@@ -1,8 +1,8 @@
 //! Waiters that are not told of the end of a lease, and ask at last when an earlier, longer one would have ended.
 //!
 //! The server tells no waiter of a lease that ends by itself. A waiter asks when the lease ends for which it was refused. The
-//! next owner may have a shorter one, and end first. A grant is shorter, too, and only the process that handed the key over looks
-//! when it is over.
+//! next owner may have a shorter one, and end first. A grant is shorter, too. Only the process that has handed the key over
+//! looks at its end.
 
 use super::{Call, Ledger};
 use crate::plan::Plan;

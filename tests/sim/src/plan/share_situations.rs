@@ -28,7 +28,7 @@ impl Plan {
         self.faults.sort_by_key(|planned| planned.at);
     }
 
-    /// The first request of a lock arrives when the lock has been a reader, and has ended.
+    /// The first request of a lock arrives after the lock was downgraded and the share was released.
     fn downgrade_late(&mut self, rng: &mut Rng) {
         self.weather = Weather::Late;
         self.verbs = vec![Verb::Downgrade, Verb::Downgrade, Verb::Read];

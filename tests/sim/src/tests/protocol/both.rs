@@ -33,7 +33,7 @@ pub struct Step {
     pub arguments: Vec<String>,
 }
 
-/// What an operation has answered, and the messages that were heard: the address and the text.
+/// The answer of an operation, and the messages that processes have received: address and text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     pub reply: Value,
@@ -86,7 +86,7 @@ impl Both {
             ours = run_core(&mut self.core, step);
         }
         if step.is_full && theirs.reply == Value::Error("OOM".into()) {
-            // Whatever the script would have done, nothing was done.
+            // The script has done nothing.
             self.core = before;
             ours = theirs.clone();
             ours.pushes.clear();
@@ -164,7 +164,7 @@ impl Both {
             let shares = shares.map(|(members, ends)| (members, Some(ends.cast_signed())));
             let difference = differs(&lock, format!("{value:?}"))
                 .or_else(|| differs(&kit::queue(key), format!("{queue:?}")));
-            // A set of shares that is left of a key means nothing.
+            // A set of shares without its key means nothing.
             let of_shares = || differs(&kit::shares(key), format!("{shares:?}"));
             let difference = difference.or_else(|| shares.is_some().then(of_shares).flatten());
             if difference.is_some() {
@@ -201,7 +201,7 @@ fn run_core(core: &mut Core, step: &Step) -> Answer {
 }
 
 impl Answer {
-    /// What kind of answer it is, for counting.
+    /// The kind of the answer, for counting.
     pub fn kind(&self, step: &Step) -> String {
         let reply = match &self.reply {
             Value::List(items) if !step.script.starts_with("EXTEND") => format!("{:?}", items[0]),

@@ -1,4 +1,4 @@
-//! The leases of a key, as the generator of calls sees them.
+//! The leases of a key, as far as the generator of calls knows them.
 
 use super::both::Both;
 
