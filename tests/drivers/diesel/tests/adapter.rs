@@ -135,10 +135,7 @@ async fn one(
     Ok(row.map(|columns: Columns| columns.0))
 }
 
-fn bound(
-    statement: &'static str,
-    values: &[Value<'_>],
-) -> BoxedSqlQuery<'static, Pg, SqlQuery> {
+fn bound(statement: &'static str, values: &[Value<'_>]) -> BoxedSqlQuery<'static, Pg, SqlQuery> {
     let mut query = diesel::sql_query(statement).into_boxed::<Pg>();
     for value in values {
         query = match *value {

@@ -199,6 +199,17 @@ impl Link {
         std::mem::take(&mut self.received)
     }
 
+    /// Sends one more command, whose answer is known, and takes all that comes before this answer.
+    pub fn take_before(&mut self, command: &[Bytes], answer: &[u8]) -> Bytes {
+        self.send(command);
+        while !self.received.ends_with(answer) {
+            assert!(self.read(), "the server answers");
+        }
+        let mut received = std::mem::take(&mut self.received);
+        received.truncate(received.len() - answer.len());
+        received
+    }
+
     /// Sends a command of the test itself, and returns its reply, which comes in one piece.
     pub fn ask(&mut self, words: &[&str]) -> String {
         String::from_utf8_lossy(&self.ask_bytes(words)).into_owned()
