@@ -96,11 +96,23 @@ fn uncaused_in_calm(plan: &Plan, call: &Call) -> Option<&'static str> {
         Answer::Lost => is_calm && call.renews,
         Answer::NotReleased(ref why) if why.starts_with("Lost") => is_calm && call.renews,
         Answer::NotReleased(_) => call.renews,
-        Answer::Refused(_) => true,
+        Answer::Refused(ref why) => !is_undecided(plan, call, why),
         _ => false,
     };
     let is_wrong = is_bad && (is_calm || is_half_calm) && !is_slow(plan) && call.asked > START;
     is_wrong.then_some("refused or lost without a fault")
+}
+
+/// Returns whether the votes for a lock may have been split, also when they were given again, and the server that decides is so
+/// slow that it answers only one of these two questions within the time of a call.
+fn is_undecided(plan: &Plan, call: &Call, why: &str) -> bool {
+    let lasts = plan.processes[call.process].operation_timeout;
+    let span = (call.asked, call.answered.unwrap_or(u64::MAX));
+    why.starts_with("Unavailable the store gave no answer within")
+        && plan.touches(call.process, span, |fault| match fault {
+            Fault::Slow { by, .. } => (4 * by >= lasts).then_some(2 * by),
+            _ => None,
+        })
 }
 
 /// No waiting call is refused, and no lock lost, where each fault is over at once.

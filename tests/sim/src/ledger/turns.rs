@@ -71,7 +71,10 @@ impl Ledger {
         for it in others.filter(|it| it.asked <= until) {
             if let Some(rests) = it.rests.filter(|rests| *rests >= call.asked) {
                 let own = it.process == call.process && !it.owning.excludes(call.owning);
-                let turn = if own { UNPOLLED } else { GRANT + UNPOLLED };
+                let turn = match own && !self.asks_beside(of_key, it) {
+                    true => UNPOLLED,
+                    false => GRANT + UNPOLLED,
+                };
                 cost += turn.min(rests - it.asked);
             }
             let dies = plan.dies(it.process).filter(|_| it.answer == Answer::None);
@@ -103,6 +106,17 @@ impl Ledger {
             }
         }
         cost
+    }
+
+    /// Returns whether a share found others of its process in line, so that it may have asked at once, beside the line. The
+    /// others do not stand behind it then.
+    fn asks_beside(&self, of_key: &[usize], call: &Call) -> bool {
+        let others = of_key.iter().map(|other| &self.calls[*other]);
+        let mut in_line = others.filter(|it| {
+            let is_like = it.process == call.process && !it.owning.excludes(call.owning);
+            is_like && it.task != call.task && it.asked <= call.asked
+        });
+        in_line.any(|it| it.answered.is_none_or(|answered| answered >= call.asked))
     }
 
     /// The longest span of the call's wait in which no other call was in its way.

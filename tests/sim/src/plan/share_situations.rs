@@ -19,10 +19,11 @@ impl Plan {
         self.stops_inside = false;
         self.bursts = false;
         self.rests = 0;
-        match rng.below(3) {
+        match rng.below(4) {
             0 => self.downgrade_late(&mut rng),
             1 => self.kill_a_writer(&mut rng),
-            _ => self.halt_permits(&mut rng),
+            2 => self.halt_permits(&mut rng),
+            _ => self.rest_in_line(&mut rng),
         }
         self.processes.iter_mut().for_each(|it| it.exits = None);
         self.faults.sort_by_key(|planned| planned.at);
@@ -75,5 +76,19 @@ impl Plan {
         self.habits.share_holds = vec![40, 200, 700];
         let process = rng.between(1, self.processes.len() as u64 - 1) as usize;
         self.add(rng.between(500, 4_500), 1, Fault::Halt { process });
+    }
+
+    /// Waiters of permits are not polled for longer than the others of their process wait for them.
+    fn rest_in_line(&mut self, rng: &mut Rng) {
+        self.weather = Weather::Calm;
+        self.verbs = vec![Verb::Permits];
+        self.staff(rng, (1, 2), (3, 5));
+        self.keys = 1;
+        self.latency = self.latency.min(MILLI);
+        self.cancels = 0;
+        self.rests = 30;
+        self.permits = vec![rng.pick(&[1, 2])];
+        self.habits.waits = vec![None];
+        self.habits.share_holds = vec![5, 40, 200];
     }
 }
