@@ -85,8 +85,8 @@ impl LockManager {
     /// If the connection breaks, the request is sent again, and the answer is that to the second one: `Nothing` or `Held`,
     /// although the first one has deleted the record.
     ///
-    /// Over several servers, a server that is far behind may get the record of a release after this call, if the release was
-    /// answered only a moment ago.
+    /// Over several servers, a server that is far behind may get the record of a release after this call, if another server
+    /// failed during that release, or was slow.
     ///
     /// # Errors
     ///

@@ -45,6 +45,14 @@ impl<T> FanOut<T> {
         self.overdue = overdue;
     }
 
+    /// Asks more nodes.
+    pub(super) fn ask_too(
+        &mut self,
+        asked: impl IntoIterator<Item = (usize, BoxFuture<'static, T>)>,
+    ) {
+        self.asked.extend(asked);
+    }
+
     /// Counts the answers that are still to be taken or to arrive.
     pub(super) fn open(&self) -> usize {
         self.answers.len() + self.asked.len()

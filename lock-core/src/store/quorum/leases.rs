@@ -28,9 +28,7 @@ impl Leases {
     pub(super) fn begin(&self, token: Token) -> Arc<VoteLedger> {
         let mut table = lock(&self.table);
         if table.ledgers.len() >= table.sweep_at {
-            table
-                .ledgers
-                .retain(|_, ledger| !(ledger.is_over() && ledger.leaves_nothing()));
+            table.ledgers.retain(|_, ledger| !is_done(ledger));
             table.sweep_at = (table.ledgers.len() * 2).max(64);
         }
         let ledger = table.ledgers.entry(token).or_default();
@@ -63,12 +61,27 @@ impl Leases {
         ledger
     }
 
+    /// Ends a lease for good whose record may be sent again. Its ledger is kept until [`end`](Self::end).
+    pub(super) fn end_with_record(&self, token: Token) -> Option<Arc<VoteLedger>> {
+        let ledger = self.of(token);
+        ledger.iter().for_each(|ledger| ledger.end());
+        ledger
+    }
+
     pub(super) fn acks(&self, token: Token, of: usize) -> Acks {
         let granted = self
             .of(token)
+            .filter(|ledger| !ledger.has_ended())
             .map_or(0, |ledger| ledger.granted().count_ones());
         Acks::new(granted, u32::try_from(of).unwrap_or(u32::MAX))
     }
+}
+
+/// Returns whether nothing of a lease is under way that the table has to know.
+fn is_done(ledger: &Arc<VoteLedger>) -> bool {
+    // The tasks and hints that look after open votes have the ledger too.
+    let is_left = ledger.has_ended() && Arc::strong_count(ledger) == 1;
+    ledger.is_over() && (ledger.leaves_nothing() || is_left)
 }
 
 #[cfg(test)]

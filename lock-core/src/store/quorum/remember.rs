@@ -1,9 +1,15 @@
-//! Records on several nodes: each node keeps the record, and the record of one node is an answer.
+//! Records on several nodes: the record of one node is an answer.
 //!
 //! A grant needs a majority, and so does a record that is to last: the two share a node, which refuses the grant with
 //! the record. Owners that have lost their majority may leave two records, and the one with the highest fencing token
 //! counts. For a node that misses a record no hint of the token is kept, because the token there ends by its ttl. A hint of
 //! the lease's entry in the queue is kept, because the entry has no end of its own.
+//!
+//! The record is first sent to the nodes whose votes are answered. If a majority of all nodes stores it, the other nodes get
+//! no record, and an open vote is withdrawn when it arrives. So `forget`, which has found the record on one node, sees on
+//! each other node all that a record can replace. If a node fails at that moment, or is slow, the record needs the nodes with
+//! open votes, and is sent behind these votes. Only then may vote and record both arrive behind a `forget`, and the record is
+//! an answer again.
 
 use std::sync::Arc;
 
@@ -11,23 +17,26 @@ use super::Quorum;
 use super::fan_out::FanOut;
 use super::tally;
 use super::undo::Undoing;
+use super::vote_ledger::contains;
 use crate::base::record::Record;
 use crate::base::token::Token;
 use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{BoxFuture, Failure, Forgotten, Lane, Operation, Outcome, Release, Remembered};
 
 impl Quorum {
-    /// Leaves a record on every node.
+    /// Leaves a record on every node that has answered for its vote, and on the others if a majority needs them.
     pub(super) async fn remember(
         self: &Arc<Self>,
         release: Release,
         record: Arc<Record>,
         lane: Lane,
     ) -> Outcome {
-        // From here on a vote that arrives late is undone by the task that receives it.
+        // From here on a vote that arrives late is undone by the task that receives it. The record may be sent again, and the
+        // open votes must be known then.
+        let ledger = self.leases.end_with_record(release.token);
         let undoing = Undoing {
             release: release.clone(),
-            ledger: self.leases.end(release.token).unwrap_or_default(),
+            ledger: ledger.unwrap_or_default(),
             lane,
             up_to: None,
         };
@@ -35,21 +44,27 @@ impl Quorum {
         let patient = release.in_background;
         let remember = Operation::Remember(release, record);
         let up: Vec<usize> = self.up().map(|(place, _)| place).collect();
-        for place in 0..self.nodes.len() {
-            match up.contains(&place) {
-                // The record is sent behind the vote and takes its place, so no withdrawal may overtake it.
-                true => undoing.ledger.ends_at(place),
-                false => self.keep_hint_of_entry(place, &undoing),
-            }
+        for place in (0..self.nodes.len()).filter(|place| !up.contains(place)) {
+            self.keep_hint_of_entry(place, &undoing);
         }
-        let asked = self.ask_at(&up, &remember, lane);
-        let mut nodes = FanOut::new(asked).until(&self.timers, self.timers.now() + patience);
+        let (heard, mut open): (Vec<usize>, Vec<usize>) =
+            up.iter().partition(|place| undoing.ledger.may_ask(**place));
+        for place in &open {
+            // The record may be sent behind the vote and take its place, so no withdrawal may overtake it.
+            undoing.ledger.ends_at(*place);
+        }
+        let asked = self.ask_at(&heard, &remember, lane);
+        let now = self.timers.now();
+        let mut nodes = FanOut::new(asked).until(&self.timers, now + patience / 2);
+        let mut half_is_over = false;
         let mut answers = vec![None; self.nodes.len()];
         loop {
             let decided = tally::remembered(&answers, nodes.open());
             if let Some(remembered) = decided.filter(|_| !patient || nodes.open() == 0) {
+                self.has_record(&open, &undoing);
                 if nodes.open() > 0 {
                     // The other nodes get the record too, although the caller does not wait for them.
+                    nodes.set_time(&self.timers, now + patience);
                     let quorum = Arc::clone(self);
                     self.leave_behind(async move {
                         let came = |place, outcome| {
@@ -60,9 +75,17 @@ impl Quorum {
                 }
                 return Outcome::Remembered(remembered);
             }
+            let hoped_for = if half_is_over { 0 } else { nodes.open() };
+            if !tally::may_be_stored(&answers, hoped_for) {
+                nodes.ask_too(self.ask_at(&std::mem::take(&mut open), &remember, lane));
+            }
             match nodes.next().await {
                 Some((place, outcome)) => {
                     answers[place] = self.record_came(place, &outcome, &undoing);
+                }
+                None if !half_is_over => {
+                    half_is_over = true;
+                    nodes.set_time(&self.timers, now + patience);
                 }
                 None => break,
             }
@@ -71,10 +94,27 @@ impl Quorum {
             .silent()
             .for_each(|place| self.keep_hint_of_entry(place, &undoing));
         match tally::remembered(&answers, 0) {
-            Some(remembered) => Outcome::Remembered(remembered),
+            Some(remembered) => {
+                self.has_record(&open, &undoing);
+                Outcome::Remembered(remembered)
+            }
             None => Outcome::Failed(Failure::unanswered(
                 "less than a majority of the nodes confirmed the record",
             )),
+        }
+    }
+
+    /// Notes that the record is not sent to these nodes, and not again. A vote that has arrived there meanwhile was left to
+    /// the record, and one that failed may stand there.
+    fn has_record(self: &Arc<Self>, open: &[usize], undoing: &Undoing) {
+        self.leases.end(undoing.release.token);
+        let ledger = &undoing.ledger;
+        for &place in open {
+            if !ledger.has_ended_at(place, false) || contains(ledger.left_in_doubt(), place) {
+                self.take_back(place, undoing);
+            } else {
+                self.keep_hint_of_entry(place, undoing);
+            }
         }
     }
 
@@ -99,49 +139,43 @@ impl Quorum {
     /// Deletes a record from every node. A node that does not answer may still have it, and its record is an answer.
     pub(super) async fn forget(self: &Arc<Self>, key: Arc<str>, lane: Lane) -> Outcome {
         let forget = Operation::Forget(Arc::clone(&key));
-        let asked = self.ask_up(&forget, lane);
         let mut answers = vec![None; self.nodes.len()];
         let mut owners: Vec<Token> = Vec::new();
-        for (place, outcome) in self.all_answers(asked).await {
-            match outcome {
-                Outcome::Forgotten(forgotten, owner) => {
-                    answers[place] = Some(forgotten);
-                    owners.extend(owner.filter(|owner| !owners.contains(owner)));
+        let mut places: Vec<usize> = self.up().map(|(place, _)| place).collect();
+        while !places.is_empty() {
+            for owner in &owners {
+                self.withdraw(&key, *owner, &mut places, lane).await;
+            }
+            let mut found = vec![None; self.nodes.len()];
+            for (place, outcome) in self.all_answers(self.ask_at(&places, &forget, lane)).await {
+                match outcome {
+                    Outcome::Forgotten(forgotten, owner) => {
+                        answers[place] = Some(forgotten);
+                        found[place] = owner;
+                    }
+                    Outcome::Failed(failure) if failure.is_final() => {
+                        return Outcome::Failed(failure);
+                    }
+                    _ => {}
                 }
-                Outcome::Failed(failure) if failure.is_final() => return Outcome::Failed(failure),
-                _ => {}
             }
-        }
-        // An owner that has left a record has ended. Its record may still be on its way to the other nodes, and must
-        // not find the token there.
-        let mut again = Vec::new();
-        for (place, answer) in answers.iter_mut().enumerate() {
-            if *answer == Some(Forgotten::Held) && !owners.is_empty() {
-                *answer = None;
-                again.push(place);
+            let known = owners.len();
+            for owner in found.iter().flatten() {
+                if !owners.contains(owner) {
+                    owners.push(*owner);
+                }
             }
-        }
-        for owner in &owners {
-            let release = Release {
-                key: Arc::clone(&key),
-                token: *owner,
-                ttl: self.settings.max_ttl,
-                fence: None,
-                in_background: true,
-            };
-            let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over, None);
-            let withdraw = Operation::Vote(withdraw);
-            let asked = self.ask_at(&again, &withdraw, lane);
-            let withdrawn = self.all_answers(asked).await;
-            // A node that keeps the token may still get the record.
-            again.retain(|place| {
-                let mut withdrawn = withdrawn.iter();
-                withdrawn.any(|(at, outcome)| at == place && is_withdrawn(outcome))
-            });
-        }
-        for (place, outcome) in self.all_answers(self.ask_at(&again, &forget, lane)).await {
-            if let Outcome::Forgotten(forgotten, _) = outcome {
-                answers[place] = Some(forgotten);
+            places.clear();
+            // An owner that has left a record has ended. Its record may still be on its way to the other nodes, or was
+            // left when these had been asked, and must not find the token there.
+            for (place, answer) in answers.iter_mut().enumerate() {
+                let has_all = owners[known..]
+                    .iter()
+                    .all(|owner| found[place] == Some(*owner));
+                if answer.is_some() && !has_all {
+                    *answer = None;
+                    places.push(place);
+                }
             }
         }
         let answered = answers.iter().flatten().count();
@@ -161,6 +195,25 @@ impl Quorum {
             true => Forgotten::Nothing,
         };
         Outcome::Forgotten(forgotten, None)
+    }
+
+    /// Withdraws the votes of an owner that has ended. Of the places those stay that confirm it, because a node that keeps
+    /// the token may still get the record.
+    async fn withdraw(&self, key: &Arc<str>, owner: Token, places: &mut Vec<usize>, lane: Lane) {
+        let release = Release {
+            key: Arc::clone(key),
+            token: owner,
+            ttl: self.settings.max_ttl,
+            fence: None,
+            in_background: true,
+        };
+        let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over, None);
+        let asked = self.ask_at(places, &Operation::Vote(withdraw), lane);
+        let withdrawn = self.all_answers(asked).await;
+        places.retain(|place| {
+            let mut withdrawn = withdrawn.iter();
+            withdrawn.any(|(at, outcome)| at == place && is_withdrawn(outcome))
+        });
     }
 
     /// Waits for the answers of all nodes, as long as an operation may take.

@@ -249,11 +249,8 @@ pub(super) fn given_back(answers: &[Option<Released>], open: usize) -> Option<Re
 pub(super) fn remembered(answers: &[Option<Remembered>], open: usize) -> Option<Remembered> {
     let quorum = quorum(answers.len());
     let has = |wanted: Remembered| answers.contains(&Some(wanted));
-    let stored = |answer: &&Option<Remembered>| {
-        matches!(answer, Some(Remembered::Yes | Remembered::Unacknowledged))
-    };
     let (yes, silent) = (
-        answers.iter().filter(stored).count(),
+        stored(answers),
         answers.iter().filter(|answer| answer.is_none()).count(),
     );
     if yes >= quorum {
@@ -277,6 +274,15 @@ pub(super) fn remembered(answers: &[Option<Remembered>], open: usize) -> Option<
     } else {
         Remembered::Absent
     })
+}
+
+/// Returns whether a majority has the record, or will have it if so many nodes store it that may still answer.
+pub(super) fn may_be_stored(answers: &[Option<Remembered>], open: usize) -> bool {
+    stored(answers) + open >= quorum(answers.len())
+}
+
+fn stored(answers: &[Option<Remembered>]) -> usize {
+    count(answers, &Remembered::Yes) + count(answers, &Remembered::Unacknowledged)
 }
 
 /// The result of a renewal; `None`: not decided yet. `open` nodes may still answer.

@@ -3,10 +3,11 @@
 use lock_core::middleware::{Forgotten, RecordOutcome};
 
 use super::causes::is_slow;
+use super::kept::Forget;
 use super::{Ledger, Record};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::server::Data;
-use crate::world::{Fault, LAST, LONGEST_STOP, SECOND, State};
+use crate::world::{Fault, LAST, LONGEST_STOP, SECOND, State, slowest_segment};
 
 /// How long after a fault its effects last.
 const AFTERMATH: u64 = 2 * SECOND;
@@ -145,7 +146,11 @@ impl Ledger {
                 false => !has_enough(plan, &has),
             };
             let is_calm = plan.faults.is_empty() && !plan.stops_inside && !is_slow(plan);
+            // A server whose vote is still on its way to the owner gets no record.
+            let begun = self.calls[record.call].answered.unwrap_or(record.ended);
+            let are_heard = record.ended.saturating_sub(begun) > 4 * slowest_segment(plan.latency);
             let lacks = is_calm
+                && are_heard
                 && record.lasts.is_some()
                 && !record.on.iter().all(|server| has.contains(server));
             (until > state.now && (enough || lacks)).then_some("a confirmed record is gone")
@@ -159,27 +164,58 @@ impl Ledger {
         }
     }
 
+    /// Checks that no server has a record of the key that was forgotten.
+    pub fn check_forgotten(&mut self, plan: &Plan, state: &State, key: usize) {
+        if plan.loses_data() || plan.has(Fault::loses_data) {
+            return;
+        }
+        for record in self.kept.records.clone() {
+            let has = match record.key == key && self.is_forgotten_by(plan, &record, state.now) {
+                true => servers_with(plan, state, &record),
+                false => Vec::new(),
+            };
+            if !has.is_empty() {
+                let text = format!("on {has:?}: {}", self.show_record(&record));
+                self.violates("a forgotten record stands again", text);
+            }
+        }
+    }
+
     /// Returns whether a call that was over by `time` has found that the record does not stand any more.
     pub(super) fn is_forgotten_by(&self, plan: &Plan, record: &Record, time: u64) -> bool {
-        let is_quorum = plan.topology == Topology::Redlock;
-        // On a quorum a record that is not confirmed may be on its way to a node when it is forgotten.
-        let stored = match (record.outcome, is_quorum) {
-            (Some((_, heard)), true) if record.is_confirmed(plan) => heard,
-            (_, true) => return false,
+        let heard = record.outcome.map(|(_, heard)| heard);
+        let counts = |forget: &Forget| match (forget.answer, plan.topology) {
+            // On a quorum it may have deleted an earlier one while this one was on its way to the nodes.
+            (Some(Forgotten::Yes), Topology::Redlock) => {
+                let is_stored = record.is_confirmed(plan) && heard < Some(forget.begun);
+                is_stored || record.ended < forget.begun && self.is_first_kept(plan, record, forget)
+            }
             // It is beside no other owner, so nothing but this record can have been deleted since.
-            (_, false) => record.ended,
+            (Some(Forgotten::Yes), _) => record.ended < forget.begun,
+            (Some(Forgotten::Nothing), topology) => {
+                let is_stored = topology != Topology::Redlock || record.is_confirmed(plan);
+                is_stored && heard.is_some_and(|heard| heard < forget.begun)
+            }
+            _ => false,
         };
         self.kept.forgets.iter().any(|forget| {
-            let counts = match forget.answer {
-                Some(Forgotten::Yes) => forget.begun > stored,
-                Some(Forgotten::Nothing) => {
-                    let heard = record.outcome.map(|(_, heard)| heard);
-                    heard.is_some_and(|heard| forget.begun > heard)
-                }
-                _ => false,
-            };
-            counts && forget.key == record.key && forget.ended.is_some_and(|ended| ended < time)
+            let is_over = forget.ended.is_some_and(|ended| ended < time);
+            is_over && forget.key == record.key && counts(forget)
         })
+    }
+
+    /// Returns whether nothing but this record can have been in its key before a call was over.
+    fn is_first_kept(&self, plan: &Plan, record: &Record, forget: &Forget) -> bool {
+        // Tasks that are aborted leave records of which the ledger does not hear.
+        if plan.processes.iter().any(|it| it.leaves.is_some()) {
+            return false;
+        }
+        let is_before = |ended: u64| forget.ended.is_none_or(|over| ended < over);
+        let mut others = self.kept.records.iter().filter(|it| it.call != record.call);
+        let mut cooldowns = self.kept.cooldowns.iter();
+        !others.any(|it| it.key == record.key && is_before(it.ended))
+            && !cooldowns
+                .any(|it| self.calls[it.call].keys.contains(&record.key) && is_before(it.ended))
     }
 
     pub(super) fn show_record(&self, record: &Record) -> String {

@@ -1,8 +1,8 @@
 //! Nothing is left behind when the managers are drained.
 
 use super::registers::may_be_newer_than_its_withdrawal;
-use super::{Cooldown, Ledger};
-use crate::plan::{Plan, Topology, lock_name};
+use super::{Answer, Call, Cooldown, Ledger};
+use crate::plan::{Plan, Topology, Verb, lock_name};
 use crate::server::{Data, Entry};
 use crate::world::{Fault, Host, SECOND, Sim, State};
 
@@ -108,10 +108,19 @@ impl Ledger {
                 && it.ended + 2 * it.span > state.now
                 && keys.iter().any(|of| name(*of) == key)
         };
+        let may_miss = plan.topology == Topology::Redlock && !plan.faults.is_empty();
+        // Tasks that are aborted leave the record that their lock has at the moment.
+        let is_of_the_aborted = |call: &Call| {
+            let leaves = plan.processes[call.process].leaves;
+            let until = leaves.map_or(0, |leaves| leaves + 3 * call.ttl);
+            let is_owner = call.answer == Answer::Granted && call.left.is_none();
+            is_owner && until > state.now && call.keys.iter().any(|of| name(*of) == key)
+        };
+        let aborted = may_miss && plan.verbs.contains(&Verb::Records);
         let mut records = self.kept.records.iter();
         self.kept.cooldowns.iter().any(cools)
+            || aborted && self.calls.iter().any(is_of_the_aborted)
             || records.any(|it| {
-                let may_miss = plan.topology == Topology::Redlock && !plan.faults.is_empty();
                 let ttl = self.calls[it.call].ttl;
                 let token_stays = may_miss && it.ended + 3 * ttl > state.now;
                 key == name(it.key) && (token_stays || text.ends_with(&it.bytes))
