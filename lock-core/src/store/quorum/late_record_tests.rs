@@ -257,6 +257,36 @@ async fn a_key_whose_next_owner_has_a_majority_is_held_although_one_node_still_h
     );
 }
 
+/// A node whose key is taken again as soon as the record before is withdrawn.
+#[derive(Debug)]
+struct TakenAgain(Arc<MemoryStore>);
+
+impl Between for TakenAgain {
+    fn node(&self) -> &Arc<MemoryStore> {
+        &self.0
+    }
+
+    async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
+        let withdraws = matches!(operation, Operation::Vote(VoteOperation::Withdraw(..)));
+        let outcome = self.0.execute(operation, lane).await;
+        if withdraws {
+            take(&self.0, TokenSource::new(Address::random()).fresh()).await;
+        }
+        outcome
+    }
+}
+
+#[tokio::test]
+async fn a_record_was_deleted_although_the_key_is_taken_before_the_nodes_are_asked_again() {
+    let mut stores = Vec::new();
+    for node in nodes() {
+        leave_a_record(&node).await;
+        stores.push(Arc::new(TakenAgain(node)) as Arc<dyn Store>);
+    }
+    let locks = manager_on(stores, Duration::from_secs(60)).await;
+    assert_eq!(locks.forget("k").await.expect("no fault"), Forgotten::Yes);
+}
+
 /// A node that stores no record and withdraws nothing.
 #[derive(Debug)]
 struct Keeper(Arc<MemoryStore>);

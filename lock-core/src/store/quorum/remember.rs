@@ -140,6 +140,7 @@ impl Quorum {
     pub(super) async fn forget(self: &Arc<Self>, key: Arc<str>, lane: Lane) -> Outcome {
         let forget = Operation::Forget(Arc::clone(&key));
         let mut answers = vec![None; self.nodes.len()];
+        let mut first = answers.clone();
         let mut owners: Vec<Token> = Vec::new();
         let mut places: Vec<usize> = self.up().map(|(place, _)| place).collect();
         while !places.is_empty() {
@@ -150,6 +151,7 @@ impl Quorum {
             for (place, outcome) in self.all_answers(self.ask_at(&places, &forget, lane)).await {
                 match outcome {
                     Outcome::Forgotten(forgotten, owner) => {
+                        first[place].get_or_insert(forgotten);
                         answers[place] = Some(forgotten);
                         found[place] = owner;
                     }
@@ -185,8 +187,10 @@ impl Quorum {
                 self.nodes.len()
             )));
         }
-        let is_held = |answer: &&Option<Forgotten>| **answer == Some(Forgotten::Held);
-        let held = answers.iter().filter(is_held).count();
+        // An owner that has come since is not the one before which a record was deleted.
+        let is_held = |(first, last)| first == last && last == Some(Forgotten::Held);
+        let both = first.into_iter().zip(answers);
+        let held = both.filter(|both| is_held(*both)).count();
         let forgotten = match owners.is_empty() {
             // The record was over on a majority, and only a node that got it late still had it.
             _ if held >= tally::quorum(self.nodes.len()) => Forgotten::Held,
