@@ -36,6 +36,7 @@
 pub mod browser;
 mod child;
 pub mod compared;
+mod empty_postgres;
 mod example;
 mod fake;
 pub mod faults;

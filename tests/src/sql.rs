@@ -10,7 +10,7 @@ use std::process::Command;
 use rustix::process::getuid;
 use tempfile::TempDir;
 
-use crate::{ChildProcess, Port, Proxy, folder, missing, wait};
+use crate::{ChildProcess, Port, Proxy, empty_postgres, folder, missing, wait};
 
 /// The account under which root runs a server, because both servers refuse to run as root.
 const ACCOUNT: &str = "nobody";
@@ -60,11 +60,7 @@ impl SqlServer {
         let (port, folder) = (Port::free(), own_folder());
         let data = folder.path().join("data").display().to_string();
 
-        let mut init = as_account(&program.with_file_name("initdb"), folder.path());
-        init.args(["--username=locks", "--auth=trust", "--no-sync", "--pgdata"]);
-        let made = init.arg(&data).output().expect("initdb starts");
-        let errors = String::from_utf8_lossy(&made.stderr);
-        assert!(made.status.success(), "initdb fails:\n{errors}");
+        empty_postgres::copy_to(folder.path(), &program.with_file_name("initdb"));
 
         let listens = format!("port={}", port.number());
         let own = [
@@ -203,7 +199,7 @@ impl Drop for SqlServer {
 }
 
 /// Makes a folder that the account of the server owns.
-fn own_folder() -> TempDir {
+pub(crate) fn own_folder() -> TempDir {
     let folder = folder::temporary();
     give_away(folder.path());
     folder
@@ -215,7 +211,7 @@ fn give_away(path: &Path) {
     }
 }
 
-fn as_account(program: &Path, folder: &Path) -> Command {
+pub(crate) fn as_account(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(folder);
     if let Some((user, group)) = account() {
