@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
+use rustix::fs::statvfs;
 use tempfile::{Builder, TempDir};
+
+/// A database with its log. A container may have much less memory for files.
+const ROOM_FOR_A_DATABASE: u64 = 1 << 30;
 
 /// Makes an empty folder that is removed when the value is dropped.
 pub(crate) fn temporary() -> TempDir {
@@ -20,6 +24,14 @@ pub(crate) fn in_memory() -> TempDir {
         Some(Ok(folder)) => folder,
         _ => temporary(),
     }
+}
+
+/// Makes such a folder for a database, in memory if there is room. A disk is slow to find room for a thousand new files where
+/// as many have just been deleted.
+pub(crate) fn for_a_database() -> TempDir {
+    let has_room = statvfs("/dev/shm")
+        .is_ok_and(|memory| memory.f_bavail * memory.f_frsize > ROOM_FOR_A_DATABASE);
+    if has_room { in_memory() } else { temporary() }
 }
 
 fn named() -> Builder<'static, 'static> {

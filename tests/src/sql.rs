@@ -200,7 +200,7 @@ impl Drop for SqlServer {
 
 /// Makes a folder that the account of the server owns.
 pub(crate) fn own_folder() -> TempDir {
-    let folder = folder::temporary();
+    let folder = folder::for_a_database();
     give_away(folder.path());
     folder
 }
