@@ -9,13 +9,17 @@ use tokio::time::{sleep, timeout};
 
 use super::proposal_number::register_of;
 use super::test_nodes::{Between, manager_on, take};
+use super::undo::Undoing;
+use super::{QuorumNode, QuorumStore};
 use crate::base::clock::Clock;
+use crate::base::settings::Settings;
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{
-    AcquireCommand, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store,
+    AcquireCommand, Extension, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store,
 };
+use crate::timer::Timers;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const TTL: Duration = Duration::from_secs(60);
@@ -199,4 +203,31 @@ async fn a_node_is_asked_again_after_the_caller_gave_up_its_first_question() {
     let guard = timeout(2 * PATIENCE, waiter).await.expect("an answer");
     let guard = guard.expect("no panic").expect("a majority is free");
     assert!(guard.is_valid());
+}
+
+/// Such a node is not asked for the lease for seconds. A waiter that hears of it asks with another one.
+#[test]
+fn an_attempt_says_that_hints_withdraw_its_votes() {
+    let clock = Clock::default();
+    let timers = Timers::new(clock.clone());
+    let node = QuorumNode {
+        store: MemoryStore::new(clock),
+        shown: "0".to_owned(),
+    };
+    let names = TokenSource::new(Address::random());
+    let lease = Extension {
+        key: "k".into(),
+        token: names.fresh(),
+        ttl: TTL,
+    };
+    let store = QuorumStore::new(vec![node], Settings::default(), &timers, names);
+    let ledger = Arc::default();
+    let undoing = Undoing::new(&lease.acquire(), &ledger, Lane::KEEPER);
+    assert!(ledger.claim(0));
+    ledger.is_taken_back(0);
+    assert!(!ledger.may_come_late(), "a task withdraws it at once");
+    store.quorum.keep_hint(0, &undoing);
+    assert!(ledger.may_come_late());
+    ledger.resolved(0);
+    assert!(!ledger.may_come_late(), "the hint is delivered");
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::Quorum;
+use super::vote_ledger::{NodeSet, contains};
 use crate::base::clock::Moment;
 use crate::store::{BoxFuture, Outcome};
 use crate::timer::{Timer, Timers};
@@ -22,6 +23,8 @@ pub(super) struct FanOut<T = Outcome> {
     answers: VecDeque<(usize, T)>,
     timer: Option<Timer>,
     overdue: Moment,
+    /// Nodes whose questions are held back. They have not been asked yet, so they are not silent.
+    held_back: NodeSet,
 }
 
 impl<T> FanOut<T> {
@@ -31,6 +34,7 @@ impl<T> FanOut<T> {
             answers: VecDeque::new(),
             timer: None,
             overdue: Moment::FAR,
+            held_back: 0,
         }
     }
 
@@ -38,6 +42,14 @@ impl<T> FanOut<T> {
     pub(super) fn until(mut self, timers: &Arc<Timers>, overdue: Moment) -> Self {
         self.set_time(timers, overdue);
         self
+    }
+
+    /// Notes the nodes whose questions wait for something other than their answers.
+    pub(super) fn holding_back(self, nodes: NodeSet) -> Self {
+        Self {
+            held_back: nodes,
+            ..self
+        }
     }
 
     pub(super) fn set_time(&mut self, timers: &Arc<Timers>, overdue: Moment) {
@@ -111,6 +123,7 @@ impl<T> FanOut<T> {
             return;
         }
         self.silent()
+            .filter(|place| !contains(self.held_back, *place))
             .for_each(|place| quorum.nodes[place].is_silent());
     }
 
@@ -137,6 +150,7 @@ impl<T> FanOut<T> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use super::super::vote_ledger::only;
     use super::super::{QuorumNode, QuorumStore};
     use super::*;
     use crate::base::clock::Clock;
@@ -167,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_was_not_polled_takes_no_node_for_silent() {
+    fn a_node_that_was_not_asked_or_not_heard_is_not_taken_for_silent() {
         let clock = Clock::default();
         let timers = Timers::new(clock.clone());
         let node = QuorumNode {
@@ -178,14 +192,16 @@ mod tests {
         let store = QuorumStore::new(vec![node], Settings::default(), &timers, names);
         let quorum = &store.quorum;
         quorum.nodes[0].answered();
-        let is_up_after = |overdue| {
+        let is_up_after = |overdue, held_back| {
             let asked: BoxFuture<'static, Outcome> = Box::pin(std::future::pending());
             let votes = FanOut::new([(0, asked)]).until(&timers, overdue);
-            votes.note_silence(quorum);
+            votes.holding_back(held_back).note_silence(quorum);
             quorum.nodes[0].is_up()
         };
         let now = timers.now();
-        assert!(is_up_after(Moment(now.0 - UNPOLLED.as_nanos() as u64)));
-        assert!(!is_up_after(now + Duration::from_secs(1)));
+        assert!(is_up_after(Moment(now.0 - UNPOLLED.as_nanos() as u64), 0));
+        let later = now + Duration::from_secs(1);
+        assert!(is_up_after(later, only(0)), "it was not asked");
+        assert!(!is_up_after(later, 0));
     }
 }

@@ -7,7 +7,7 @@ use super::acquire::Candidacy;
 use super::fan_out::FanOut;
 use super::late_votes::LateVotes;
 use super::tally::{Ballot, Decision, decide};
-use super::vote_ledger::{VoteLedger, contains};
+use super::vote_ledger::{VoteLedger, contains, only};
 use crate::base::clock::Moment;
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome};
 use crate::store::{BoxFuture, Operation, Outcome};
@@ -29,6 +29,7 @@ impl Quorum {
         attempt.ledger.proposes(number);
         let mut ballots = vec![Ballot::Dead; self.nodes.len()];
         let mut asked = Vec::with_capacity(self.nodes.len());
+        let mut held_back = 0;
         for (place, node) in self.up() {
             ballots[place] = Ballot::Open;
             let propose = VoteOperation::Propose(Propose {
@@ -41,12 +42,15 @@ impl Quorum {
             if attempt.ledger.claim(place) {
                 asked.push((place, propose));
             } else {
+                held_back |= only(place);
                 let ledger = Arc::clone(&attempt.ledger);
                 asked.push((place, Box::pin(once_resolved(ledger, place, propose))));
             }
         }
         let patience = self.patience(attempt.acquire.ttl);
-        let mut votes = FanOut::new(asked).until(&self.timers, sent + patience);
+        let mut votes = FanOut::new(asked)
+            .until(&self.timers, sent + patience)
+            .holding_back(held_back);
         let mut decision = decide(&ballots);
         while decision == Decision::Wait {
             let Some((place, outcome)) = votes.next().await else {

@@ -116,6 +116,7 @@ impl Quorum {
     pub(super) fn keep_hint(&self, place: usize, undoing: &Undoing) {
         let node = &self.nodes[place];
         undoing.ledger.is_taken_back(place);
+        undoing.ledger.is_hinted(place);
         let departure = undoing.departs(self, [place]);
         let now = self.timers.now();
         node.hints

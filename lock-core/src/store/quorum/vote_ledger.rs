@@ -49,6 +49,8 @@ struct Entries {
     /// Where a question will never be answered but may have arrived, or was sent twice, so that a copy may
     /// arrive later.
     doubtful: NodeSet,
+    /// Where a hint withdraws the vote, which takes seconds where a command may arrive late.
+    hinted: NodeSet,
     /// Where the release was sent behind the only question that was ever sent, and has not been answered.
     ending: NodeSet,
     /// Where that release has found the lease.
@@ -226,6 +228,11 @@ impl VoteLedger {
         known.unresolved |= only(node);
     }
 
+    /// Notes that the withdrawal is left to a hint.
+    pub(super) fn is_hinted(&self, node: usize) {
+        self.known().hinted |= only(node);
+    }
+
     /// Notes that the node has not answered a renewal, or too late. It may have the lease for a while.
     pub(super) fn is_unheard(&self, node: usize) {
         self.known().granted &= !only(node);
@@ -236,6 +243,7 @@ impl VoteLedger {
         let mut known = self.known();
         known.unresolved &= !only(node);
         known.asked &= !only(node);
+        known.hinted &= !only(node);
         drop(known);
         self.bell.notify_waiters();
     }
@@ -273,10 +281,10 @@ impl VoteLedger {
         self.known().doubtful |= only(node);
     }
 
-    /// Whether a question may arrive later at a node, which is not asked for the lease before that.
+    /// Whether a question or its withdrawal may arrive later at a node, which is not asked for the lease before that.
     pub(super) fn may_come_late(&self) -> bool {
         let known = self.known();
-        known.doubtful & known.unresolved != 0
+        (known.doubtful | known.hinted) & known.unresolved != 0
     }
 
     pub(super) fn is_doubtful(&self, node: usize) -> bool {
