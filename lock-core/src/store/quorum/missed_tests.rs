@@ -184,13 +184,35 @@ async fn a_node_that_misses_a_record_forgets_that_its_owner_has_waited() {
     }
     let granted = acquire(waiter, Queueing::Always).await;
     assert!(matches!(granted, Outcome::Granted(_)));
-    let record = Record::checked(b"the answer".to_vec(), a_minute, a_minute).expect("in bounds");
-    let remember = Operation::Remember(release_of(waiter), record);
-    let remembered = store.execute(remember, Lane::KEEPER).await;
-    assert!(matches!(remembered, Outcome::Remembered(Remembered::Yes)));
+    // So no majority has the record, which is sent again and needs the token.
+    release(&*scene.stores[2], waiter).await;
+    let remembered = remember(&*store, waiter).await;
+    assert!(matches!(remembered, Outcome::Failed(_)), "{remembered:?}");
     assert_eq!(scene.mute.node.counts(), (1, 1));
     scene.mute.answers.send_replace(true);
     scene.has(|(_, waiters)| waiters == 0).await;
+    assert_eq!(scene.mute.node.counts(), (1, 0));
+}
+
+fn remember(store: &dyn Store, token: Token) -> BoxFuture<'_, Outcome> {
+    let a_minute = Duration::from_secs(60);
+    let record = Record::checked(b"the answer".to_vec(), a_minute, a_minute).expect("in bounds");
+    store.execute(Operation::Remember(release_of(token), record), Lane::KEEPER)
+}
+
+/// When a majority has the record, the token has no use. Its votes may be forgotten, because the record was sent before.
+#[tokio::test]
+async fn a_node_that_misses_a_record_does_not_keep_the_token() {
+    let scene = OneMute::new();
+    let store = scene.quorum().await;
+    let token = TokenSource::new(Address::random()).fresh();
+    for node in &scene.stores {
+        node.execute(acquiring(token), Lane::KEEPER).await;
+    }
+    scene.goes_out(&store);
+    let remembered = remember(&*store, token).await;
+    assert!(matches!(remembered, Outcome::Remembered(Remembered::Yes)));
+    scene.is_made_up_for().await;
 }
 
 fn cool(store: &dyn Store, token: Token) -> BoxFuture<'_, Outcome> {

@@ -2,8 +2,10 @@
 //!
 //! A grant needs a majority, and so does a record that is to last: the two share a node, which refuses the grant with
 //! the record. Owners that have lost their majority may leave two records, and the one with the highest fencing token
-//! counts. For a node that misses a record no hint of the token is kept, because the token there ends by its ttl. A hint of
-//! the lease's entry in the queue is kept, because the entry has no end of its own.
+//! counts. A record that no majority has confirmed is sent again, and needs the tokens until then. So a node that misses it
+//! gets only a hint of the lease's entry in the queue, which has no end of its own. When a majority has the record, hints
+//! delete the token where it is missing. Otherwise two nodes that miss the records of two owners could keep their tokens for a
+//! ttl, and leave no majority. A record that arrives behind such a hint finds no token, and is not stored.
 //!
 //! The record is first sent to the nodes whose votes are answered. If a majority of all nodes stores it, the other nodes get
 //! no record, and an open vote is withdrawn when it arrives. So `forget`, which has found the record on one node, sees on
@@ -17,7 +19,7 @@ use super::Quorum;
 use super::fan_out::FanOut;
 use super::tally;
 use super::undo::Undoing;
-use super::vote_ledger::contains;
+use super::vote_ledger::{VoteLedger, contains};
 use crate::base::record::Record;
 use crate::base::token::Token;
 use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
@@ -36,7 +38,8 @@ impl Quorum {
         let ledger = self.leases.end_with_record(release.token);
         let undoing = Undoing {
             release: release.clone(),
-            ledger: ledger.unwrap_or_default(),
+            // Its votes may be forgotten, because the record was sent before.
+            ledger: ledger.unwrap_or_else(|| VoteLedger::forgotten(self.nodes.len())),
             lane,
             up_to: None,
         };
@@ -61,14 +64,22 @@ impl Quorum {
         loop {
             let decided = tally::remembered(&answers, nodes.open());
             if let Some(remembered) = decided.filter(|_| !patient || nodes.open() == 0) {
+                let is_stored = remembered == Remembered::Yes;
                 self.has_record(&open, &undoing);
+                if is_stored {
+                    let left: Vec<usize> = open.iter().copied().chain(nodes.left()).collect();
+                    self.take_tokens(&answers, &left, &undoing);
+                }
                 if nodes.open() > 0 {
                     // The other nodes get the record too, although the caller does not wait for them.
                     nodes.set_time(&self.timers, now + patience);
                     let quorum = Arc::clone(self);
                     self.leave_behind(async move {
                         let came = |place, outcome| {
-                            quorum.record_came(place, &outcome, &undoing);
+                            let answer = quorum.record_came(place, &outcome, &undoing);
+                            if is_stored && is_missing(answer) {
+                                quorum.take_token(place, &undoing);
+                            }
                         };
                         nodes.rest(&quorum, came).await;
                     });
@@ -96,6 +107,9 @@ impl Quorum {
         match tally::remembered(&answers, 0) {
             Some(remembered) => {
                 self.has_record(&open, &undoing);
+                if remembered == Remembered::Yes {
+                    self.take_tokens(&answers, &open, &undoing);
+                }
                 Outcome::Remembered(remembered)
             }
             None => Outcome::Failed(Failure::unanswered(
@@ -115,6 +129,21 @@ impl Quorum {
             } else {
                 self.keep_hint_of_entry(place, undoing);
             }
+        }
+    }
+
+    /// Deletes the tokens on the nodes that miss a record which a majority has. On the nodes that are left, others see to them.
+    fn take_tokens(&self, answers: &[Option<Remembered>], left: &[usize], undoing: &Undoing) {
+        for (place, answer) in answers.iter().enumerate() {
+            if is_missing(*answer) && !left.contains(&place) {
+                self.take_token(place, undoing);
+            }
+        }
+    }
+
+    fn take_token(&self, place: usize, undoing: &Undoing) {
+        if contains(undoing.ledger.touched(), place) {
+            self.keep_hint(place, undoing);
         }
     }
 
@@ -241,6 +270,11 @@ impl Quorum {
         let ask = |place: &usize| (*place, self.nodes[*place].ask(operation.clone(), lane));
         places.iter().map(ask).collect()
     }
+}
+
+/// Returns whether the token of the owner may stand in place of the record.
+fn is_missing(answer: Option<Remembered>) -> bool {
+    matches!(answer, None | Some(Remembered::NoRoom))
 }
 
 fn is_withdrawn(outcome: &Outcome) -> bool {

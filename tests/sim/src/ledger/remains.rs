@@ -1,5 +1,7 @@
 //! Nothing is left behind when the managers are drained.
 
+use lock_core::middleware::RecordOutcome;
+
 use super::registers::may_be_newer_than_its_withdrawal;
 use super::{Answer, Call, Cooldown, Ledger};
 use crate::plan::{Plan, Topology, Verb, lock_name};
@@ -96,7 +98,7 @@ impl Ledger {
     }
 
     /// Returns whether an owner has left a record in the key, or its token stays in place of a record: where there was no
-    /// memory for it, or on a node of a quorum that has missed it.
+    /// memory for it, or on a node of a quorum that has missed it while no majority has confirmed it.
     fn is_kept(&self, key: &[u8], entry: &Entry, plan: &Plan, state: &State) -> bool {
         let Data::Text(text) = &entry.data else {
             return false;
@@ -122,7 +124,8 @@ impl Ledger {
             || aborted && self.calls.iter().any(is_of_the_aborted)
             || records.any(|it| {
                 let ttl = self.calls[it.call].ttl;
-                let token_stays = may_miss && it.ended + 3 * ttl > state.now;
+                let is_stored = matches!(it.outcome, Some((RecordOutcome::Stored, _)));
+                let token_stays = may_miss && !is_stored && it.ended + 3 * ttl > state.now;
                 key == name(it.key) && (token_stays || text.ends_with(&it.bytes))
             })
     }
