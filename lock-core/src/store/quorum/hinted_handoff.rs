@@ -16,6 +16,8 @@ use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
 
 /// Until a node that has refused a hint gets it again.
 const REFUSED: Duration = Duration::from_secs(1);
+/// The queue of a lock stays for so long behind the end of the lock, with the entries in it.
+const QUEUE_OUTLIVES: Duration = Duration::from_secs(60);
 /// A lease for which no hint is kept ends by its ttl.
 const MOST: usize = 100_000;
 
@@ -34,7 +36,7 @@ pub(super) struct Hint {
     ledger: Arc<VoteLedger>,
     /// When the hint is due. A command that was sent earlier cannot arrive after that.
     at: Moment,
-    /// When the lease has ended by its ttl.
+    /// When the lease has ended by its ttl, and the queue with its entry, if it has one.
     until: Moment,
     /// Whether an acquire of the lease may still arrive.
     doubtful: bool,
@@ -64,15 +66,22 @@ impl Hints {
         }
     }
 
-    /// Adds a hint. A question of the lease was sent and not answered, and may still arrive.
+    /// Adds a hint. A question of the lease was sent and not answered, and may still arrive. `queued`: the lease may have an
+    /// entry in the queue of the node.
     pub(super) fn add(
         &self,
         undoing: &Undoing,
         how: Withdrawal,
+        queued: bool,
         departure: Option<Departure>,
         now: Moment,
     ) {
-        let until = now + undoing.release.ttl + self.late_duplicate;
+        let stays = if queued {
+            QUEUE_OUTLIVES
+        } else {
+            Duration::ZERO
+        };
+        let until = now + undoing.release.ttl + stays + self.late_duplicate;
         let mut all = lock(&self.all);
         if all.len() >= MOST {
             all.retain(|left| left.until > now);
@@ -129,7 +138,7 @@ impl Hints {
         }
     }
 
-    /// Returns whether a lease may still stand on the node.
+    /// Returns whether a lease, or its entry in the queue, may still stand on the node.
     pub(super) fn any(&self, now: Moment) -> bool {
         lock(&self.all).iter().any(|left| left.until > now)
     }
@@ -169,7 +178,8 @@ mod tests {
         let ledger = Arc::new(VoteLedger::default());
         assert!(ledger.claim(0));
         let undoing = undoing(&ledger);
-        hints.add(&undoing, Withdrawal::Over, Some(departure(&undoing)), NOW);
+        let departure = departure(&undoing);
+        hints.add(&undoing, Withdrawal::Over, false, Some(departure), NOW);
         let due = hints.take(NOW);
         assert_eq!((due.len(), hints.due()), (1, None));
         for left in due {
@@ -189,8 +199,16 @@ mod tests {
     fn what_has_run_out_is_forgotten() {
         let hints = Hints::new(LATE);
         let undoing = undoing(&Arc::default());
-        hints.add(&undoing, Withdrawal::Over, Some(departure(&undoing)), NOW);
+        let departure = departure(&undoing);
+        hints.add(&undoing, Withdrawal::Over, false, Some(departure), NOW);
         assert!(hints.take(NOW + Duration::from_secs(16)).is_empty());
         assert_eq!(hints.due(), None);
+    }
+    #[test]
+    fn an_entry_in_the_queue_outlives_the_lease() {
+        let hints = Hints::new(LATE);
+        let undoing = undoing(&Arc::default());
+        hints.add(&undoing, Withdrawal::Leave, true, None, NOW);
+        assert_eq!(hints.take(NOW + Duration::from_secs(75)).len(), 1);
     }
 }

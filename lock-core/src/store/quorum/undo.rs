@@ -115,12 +115,13 @@ impl Quorum {
     /// Keeps a hint for the node. The node is not asked for the lease until the hint is delivered.
     pub(super) fn keep_hint(&self, place: usize, undoing: &Undoing) {
         let node = &self.nodes[place];
+        let queued = contains(undoing.ledger.queued(), place);
         undoing.ledger.is_taken_back(place);
         undoing.ledger.is_hinted(place);
         let departure = undoing.departs(self, [place]);
         let now = self.timers.now();
         node.hints
-            .add(undoing, Withdrawal::Over, Some(departure), now);
+            .add(undoing, Withdrawal::Over, queued, Some(departure), now);
         node.bell.notify_one();
     }
 
@@ -129,7 +130,7 @@ impl Quorum {
         if contains(undoing.ledger.queued(), place) {
             let node = &self.nodes[place];
             let now = self.timers.now();
-            node.hints.add(undoing, Withdrawal::Leave, None, now);
+            node.hints.add(undoing, Withdrawal::Leave, true, None, now);
             node.bell.notify_one();
         }
     }
