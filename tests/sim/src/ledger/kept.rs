@@ -5,7 +5,8 @@ use lock_core::middleware::{Forgotten, RecordOutcome};
 
 use super::Ledger;
 use crate::plan::{MOST_KEYS, Plan, Topology, key_name};
-use crate::world::{SECOND, sim};
+use crate::server::Refusal;
+use crate::world::{Fault, SECOND, sim};
 
 /// A request that was given up may still arrive for so long.
 const LATE: u64 = 12 * SECOND;
@@ -156,8 +157,24 @@ impl Record {
     }
 
     /// Returns whether the token of its owner stays in its place.
-    pub(super) fn has_no_room(&self) -> bool {
-        matches!(self.outcome, Some((RecordOutcome::Failed, _)))
+    pub(super) fn has_no_room(&self, plan: &Plan) -> bool {
+        let is_full = |it: &Fault| {
+            matches!(
+                it,
+                Fault::Refuse {
+                    refusal: Refusal::OutOfMemory,
+                    ..
+                }
+            )
+        };
+        match self.outcome {
+            Some((RecordOutcome::Failed, _)) => true,
+            // Of several servers a minority has it, and the others may have had no memory for it.
+            Some((RecordOutcome::Unacknowledged, _)) => {
+                plan.topology == Topology::Redlock && plan.has(is_full)
+            }
+            _ => false,
+        }
     }
 
     /// Until when it stands at least, if nothing deletes it.

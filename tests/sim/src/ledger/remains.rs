@@ -19,7 +19,7 @@ impl Ledger {
             return;
         }
         // Waiters wait for the end of a token that stays in place of a record.
-        if self.kept.records.iter().any(|it| it.has_no_room()) {
+        if self.kept.records.iter().any(|it| it.has_no_room(plan)) {
             return;
         }
         // A drain does not wait for copies of requests that arrive late, also because the runtime was blocked.

@@ -32,7 +32,7 @@ impl Ledger {
         for number in 0..self.calls.len() {
             let call = &self.calls[number];
             // A key whose record found no memory stays taken for a ttl.
-            let has_no_room = |it: &Record| it.has_no_room() && call.keys.contains(&it.key);
+            let has_no_room = |it: &Record| it.has_no_room(plan) && call.keys.contains(&it.key);
             if plan.ends_early(call.process)
                 || self.was_unpolled(number)
                 || self.kept.records.iter().any(has_no_room)
