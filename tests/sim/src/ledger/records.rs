@@ -149,8 +149,11 @@ impl Ledger {
             // A server whose vote is still on its way to the owner gets no record.
             let begun = self.calls[record.call].answered.unwrap_or(record.ended);
             let are_heard = record.ended.saturating_sub(begun) > 4 * slowest_segment(plan.latency);
+            // A drain waits for a majority, and the process may exit then.
+            let exits = plan.processes[self.calls[record.call].process].exits;
             let lacks = is_calm
                 && are_heard
+                && exits.is_none()
                 && record.lasts.is_some()
                 && !record.on.iter().all(|server| has.contains(server));
             (until > state.now && (enough || lacks)).then_some("a confirmed record is gone")
