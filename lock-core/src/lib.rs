@@ -154,7 +154,6 @@ mod lease;
 mod model;
 #[cfg(feature = "once")]
 pub mod once;
-#[cfg(any(test, lock_sim))]
 mod protocol;
 mod queue;
 #[cfg(feature = "idempotent")]

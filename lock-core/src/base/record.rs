@@ -86,7 +86,7 @@ impl Record {
 }
 
 /// A record as a store has it.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 pub(crate) struct StoredRecord {
     /// The fencing token of the owner that left it, 0 if it had none.
     pub(crate) fence: u64,

@@ -94,6 +94,13 @@ pub(crate) struct Token {
 impl Token {
     /// The length of the text of a lock that one owner has.
     pub(crate) const LENGTH: usize = 16 + 1 + 32;
+    /// The token of an owner that has no process. No lease gets it, because a lease has random bits.
+    pub(crate) const NOBODY: Self = Self {
+        address: Address(0),
+        lease: [0; 2],
+        share: None,
+    };
+
     /// The length of the text of a share.
     const SHARE_LENGTH: usize = Self::LENGTH + 8;
 

@@ -7,7 +7,7 @@ use super::{Acquire, Around, Document, Millis, Phase, Refused, Reply};
 const BEHIND_OTHERS: Millis = 100;
 
 impl Document {
-    pub(super) fn acquire(&mut self, ask: &Acquire, around: &mut Around<'_>) -> Reply {
+    pub(crate) fn acquire(&mut self, ask: &Acquire, around: &mut Around<'_>) -> Reply {
         match ask.token.share() {
             Some(_) => self.acquire_share(ask, around),
             None => self.acquire_lock(ask, around),
@@ -85,7 +85,7 @@ impl Document {
     }
 
     /// Refuses a caller, and lets it enter the queue if it waits. No caller waits beside a record, which is an answer.
-    fn refuse(&mut self, ask: &Acquire, around: &Around<'_>) -> Refused {
+    pub(crate) fn refuse(&mut self, ask: &Acquire, around: &Around<'_>) -> Refused {
         let waits = ask.waits && !self.has_record();
         Refused {
             left: self.left(around.now_ms()),

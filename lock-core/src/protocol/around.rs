@@ -9,29 +9,29 @@ use crate::base::token::{Address, Token};
 const PASSES: u64 = 1000;
 
 /// The server around a key.
-pub(super) struct Around<'a> {
-    pub(super) now: ServerTime,
+pub(crate) struct Around<'a> {
+    pub(crate) now: ServerTime,
     /// The highest fencing token that was used on this server, as far as it was noted. 0: none.
-    pub(super) mark: u64,
+    pub(crate) mark: u64,
     /// The fencing token of the lease that ends by this operation. 0: none.
-    pub(super) used: u64,
+    pub(crate) used: u64,
     /// Whether the server has memory for a new key or entry.
-    pub(super) has_room: bool,
+    pub(crate) has_room: bool,
     /// Returns whether a process listens at an address. A process that does not listen is dead.
-    pub(super) listens: &'a dyn Fn(Address) -> bool,
+    pub(crate) listens: &'a dyn Fn(Address) -> bool,
     /// The messages of this operation, in their order.
-    pub(super) pushes: Vec<Push>,
+    pub(crate) pushes: Vec<Push>,
 }
 
 /// A message to the process of a waiter or of a holder.
-pub(super) struct Push {
-    pub(super) to: Address,
-    pub(super) token: Token,
-    pub(super) news: News,
+pub(crate) struct Push {
+    pub(crate) to: Address,
+    pub(crate) token: Token,
+    pub(crate) news: News,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum News {
+pub(crate) enum News {
     /// The key is this waiter's for its grant.
     Given { grant: Millis, fence: u64 },
     /// The waiter asks after this long, unless other news comes first.
@@ -41,16 +41,16 @@ pub(super) enum News {
 }
 
 impl Around<'_> {
-    pub(super) fn now_ms(&self) -> Millis {
+    pub(crate) fn now_ms(&self) -> Millis {
         self.now.0 / 1000
     }
 
-    pub(super) fn hears(&self, token: Token) -> bool {
+    pub(crate) fn hears(&self, token: Token) -> bool {
         (self.listens)(token.address())
     }
 
     /// Sends a message. A dead process gets none.
-    pub(super) fn tell(&mut self, token: Token, news: News) {
+    pub(crate) fn tell(&mut self, token: Token, news: News) {
         let to = token.address();
         if (self.listens)(to) {
             self.pushes.push(Push { to, token, news });
@@ -58,14 +58,14 @@ impl Around<'_> {
     }
 
     /// Notes a fencing token that was used, so that no later one is lower. A server without memory notes nothing.
-    pub(super) fn raise(&mut self, used: Option<u64>) {
+    pub(crate) fn raise(&mut self, used: Option<u64>) {
         if self.has_room {
             self.mark = self.mark.max(used.unwrap_or(0));
         }
     }
 
     /// Notes that a lease may have used this token and all others of its process.
-    pub(super) fn use_up(&mut self, used: u64) {
+    pub(crate) fn use_up(&mut self, used: u64) {
         self.mark = self.mark.max(used) + PASSES;
     }
 
@@ -73,7 +73,7 @@ impl Around<'_> {
     ///
     /// With a clock that is behind, the mark rises above all tokens that the new lease may use, because the end of the lease
     /// does not prove that the clock has passed them.
-    pub(super) fn next_fence(&mut self) -> u64 {
+    pub(crate) fn next_fence(&mut self) -> u64 {
         let highest = self.mark.max(self.used);
         if highest < self.now.0 {
             return self.now.0;

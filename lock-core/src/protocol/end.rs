@@ -1,13 +1,16 @@
 //! The end of a lease or of a wait, in each of its ways.
 
+use std::sync::Arc;
+
 use super::{Around, Closed, Document, End, Ended, Millis, Phase, Reply, Way};
+use crate::base::record::StoredRecord;
 use crate::base::token::Token;
 
 /// A release tells the waiters if the key ends sooner than they know by more than this time, in milliseconds.
-const WORTH_TELLING: Millis = 1_000;
+pub(crate) const WORTH_TELLING: Millis = 1_000;
 
 impl Document {
-    pub(super) fn end(&mut self, end: &End, around: &mut Around<'_>) -> Reply {
+    pub(crate) fn end(&mut self, end: &End, around: &mut Around<'_>) -> Reply {
         match &end.way {
             Way::Release => self.release(end, around),
             Way::Leave => self.leave(end, around),
@@ -103,7 +106,7 @@ impl Document {
     fn remember(
         &mut self,
         end: &End,
-        record: &[u8],
+        record: &Arc<StoredRecord>,
         until: Millis,
         ttl: Millis,
         around: &mut Around<'_>,
@@ -125,14 +128,14 @@ impl Document {
         self.phase = Phase::Closed(Closed {
             of: token,
             until,
-            record: Some((end.fence, record.to_vec())),
+            record: Some(Arc::clone(record)),
         });
         around.raise(end.fence);
         self.tell_all(around);
         ended(Ended::Yes)
     }
 
-    pub(super) fn forget(&mut self) -> Reply {
+    pub(crate) fn forget(&mut self) -> Reply {
         match &self.phase {
             Phase::Free => Reply::Done(Ended::Absent),
             Phase::Held(_) | Phase::Shared(_) => Reply::Done(Ended::Other),
@@ -159,7 +162,7 @@ impl Document {
         ended(how)
     }
 
-    pub(super) fn taken_by_others(&self) -> Ended {
+    pub(crate) fn taken_by_others(&self) -> Ended {
         match self.is_free() {
             true => Ended::Absent,
             false => Ended::Other,

@@ -8,7 +8,7 @@ const LONGEST: Millis = 24 * 60 * 60 * 1000;
 
 impl Document {
     /// Lengthens a lease. It never shortens one, because a renewal may arrive behind a later, longer one.
-    pub(super) fn extend(&mut self, token: Token, ttl: Millis, around: &Around<'_>) -> Reply {
+    pub(crate) fn extend(&mut self, token: Token, ttl: Millis, around: &Around<'_>) -> Reply {
         let now = around.now_ms();
         let how = self.taken_by_others();
         if let Some(hold) = self.hold_of(token) {
@@ -29,7 +29,7 @@ impl Document {
     }
 
     /// Replaces a token. The key is never free between the two, so the fencing token stays, and the waiters get no message.
-    pub(super) fn swap(
+    pub(crate) fn swap(
         &mut self,
         from: Token,
         to: Token,

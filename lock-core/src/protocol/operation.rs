@@ -1,10 +1,13 @@
 //! Operations on a key, and their replies.
 
+use std::sync::Arc;
+
 use super::Millis;
+use crate::base::record::StoredRecord;
 use crate::base::token::Token;
 
 #[derive(Clone, Debug)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     Acquire(Acquire),
     /// Lengthens a lease to its ttl. Never creates one.
     Extend {
@@ -25,37 +28,39 @@ pub(super) enum Operation {
 
 /// An operator's order against the holder that the operator has seen.
 #[derive(Clone, Debug)]
-pub(super) struct Force {
-    pub(super) holder: Token,
+pub(crate) struct Force {
+    pub(crate) holder: Token,
     /// The fencing token that the holder has named.
-    pub(super) fence: Option<u64>,
+    pub(crate) fence: Option<u64>,
     /// The time for which the key stays taken if the holder's process listens.
-    pub(super) grace: Millis,
+    pub(crate) grace: Millis,
+    /// Whether a free key goes to the first waiter. One node of a quorum cannot know who holds a majority.
+    pub(crate) serves: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Acquire {
-    pub(super) token: Token,
-    pub(super) ttl: Millis,
-    pub(super) grant: Millis,
+pub(crate) struct Acquire {
+    pub(crate) token: Token,
+    pub(crate) ttl: Millis,
+    pub(crate) grant: Millis,
     /// Whether the caller enters the queue if it is refused.
-    pub(super) waits: bool,
+    pub(crate) waits: bool,
     /// A lease of the caller's process whose release is under way. Its key counts as free.
-    pub(super) replaces: Option<Token>,
+    pub(crate) replaces: Option<Token>,
     /// The fencing token of that lease, whose release arrives too late to report it.
-    pub(super) used: Option<u64>,
+    pub(crate) used: Option<u64>,
 }
 
 /// The end of a lease, or of a wait.
 #[derive(Clone, Debug)]
-pub(super) struct End {
-    pub(super) token: Token,
-    pub(super) fence: Option<u64>,
-    pub(super) way: Way,
+pub(crate) struct End {
+    pub(crate) token: Token,
+    pub(crate) fence: Option<u64>,
+    pub(crate) way: Way,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// The key goes to the waiters.
     Release,
     /// Only the queue is left, and no lease ends.
@@ -66,14 +71,14 @@ pub(super) enum Way {
     Cool { span: Millis, until: Millis },
     /// A record takes the place of the token for its lifetime. Without memory for it, the token stays for its ttl.
     Remember {
-        record: Vec<u8>,
+        record: Arc<StoredRecord>,
         lifetime: Millis,
         ttl: Millis,
     },
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// With the fencing token.
     Granted(u64),
     Busy(Refused),
@@ -95,7 +100,7 @@ pub(super) enum Reply {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Yes,
     /// The key is free.
     Absent,
@@ -104,11 +109,11 @@ pub(super) enum Ended {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     /// The time until the key ends, or until the caller must ask again. `None`: the key is free.
-    pub(super) left: Option<Millis>,
+    pub(crate) left: Option<Millis>,
     /// Whether the caller has a place in the queue.
-    pub(super) queued: bool,
+    pub(crate) queued: bool,
     /// As many shares are inside as the limit of the share that asks.
-    pub(super) is_full: bool,
+    pub(crate) is_full: bool,
 }

@@ -7,7 +7,7 @@ use crate::base::token::Token;
 impl Document {
     /// Takes the key from this holder, and from no other. If its process listens, the key stays taken for the grace, so
     /// that the process can stop.
-    pub(super) fn force(&mut self, force: &Force, around: &mut Around<'_>) -> Reply {
+    pub(crate) fn force(&mut self, force: &Force, around: &mut Around<'_>) -> Reply {
         let now = around.now_ms();
         if !self.is_held_by(force, now) {
             return Reply::Done(self.taken_by_others());
@@ -47,7 +47,10 @@ impl Document {
             _ => {}
         }
         self.phase = Phase::Free;
-        self.serve_waiters(around);
+        match force.serves {
+            true => _ = self.serve_waiters(around),
+            false => self.tell_next(0, around),
+        }
         Reply::Done(Ended::Yes)
     }
 

@@ -11,7 +11,7 @@ const NEWCOMER: Millis = 1_000;
 
 impl Document {
     /// Returns whether the head of the queue is dead or stopped. Asks it, if nothing is known of it.
-    pub(super) fn is_gone(
+    pub(crate) fn is_gone(
         &mut self,
         head: &Waiter,
         serving: &mut Serving,

@@ -12,7 +12,7 @@ impl Document {
     /// Puts a waiter at the end of the queue, or leaves it where it is. Returns whether it has a place.
     ///
     /// A server without memory gives no places and confirms none. A caller without a place asks again.
-    pub(super) fn enter_queue(&mut self, token: Token, grant: Millis, around: &Around<'_>) -> bool {
+    pub(crate) fn enter_queue(&mut self, token: Token, grant: Millis, around: &Around<'_>) -> bool {
         let stands = self.queue.iter().any(|waiter| waiter.token == token);
         if around.has_room && !stands {
             // The order of arrival holds also when the clock has been set back.
@@ -41,17 +41,17 @@ impl Document {
         }
     }
 
-    pub(super) fn leave_queue(&mut self, token: Token) {
+    pub(crate) fn leave_queue(&mut self, token: Token) {
         self.queue.retain(|waiter| waiter.token != token);
     }
 
     /// Returns the time until the key ends. `None`: the key is free.
-    pub(super) fn left(&self, now: Millis) -> Option<Millis> {
+    pub(crate) fn left(&self, now: Millis) -> Option<Millis> {
         self.ends().map(|ends| ends.saturating_sub(now))
     }
 
     /// Tells the first two waiters that listen when to ask again, and removes the dead ones before them.
-    pub(super) fn tell_next(&mut self, after: Millis, around: &mut Around<'_>) {
+    pub(crate) fn tell_next(&mut self, after: Millis, around: &mut Around<'_>) {
         let mut told = 0;
         while told < 2
             && let Some(waiter) = self.queue.get(told).copied()
@@ -68,7 +68,7 @@ impl Document {
     }
 
     /// Tells all waiters to ask now, and empties the queue.
-    pub(super) fn tell_all(&mut self, around: &mut Around<'_>) {
+    pub(crate) fn tell_all(&mut self, around: &mut Around<'_>) {
         for Waiter { token, grant, .. } in std::mem::take(&mut self.queue) {
             around.tell(token, News::Next { grant, after: 0 });
         }

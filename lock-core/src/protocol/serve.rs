@@ -8,17 +8,17 @@ const SURELY_ALIVE: u64 = 1_000_000;
 
 /// The caller, and the result of serving the queue so far.
 #[derive(Default)]
-pub(super) struct Serving {
+pub(crate) struct Serving {
     /// The share that asks, with its ttl. It gets the key in its turn, and looks at the waiter that keeps it out.
-    pub(super) caller: Option<(Token, Millis)>,
+    pub(crate) caller: Option<(Token, Millis)>,
     /// The fencing token of the caller, if its turn has come.
-    pub(super) fence: Option<u64>,
+    pub(crate) fence: Option<u64>,
     /// Whether another waiter was let in.
-    pub(super) gave: bool,
+    pub(crate) gave: bool,
     /// The time until the caller asks again about the waiter that keeps it out.
-    pub(super) again: Option<Millis>,
+    pub(crate) again: Option<Millis>,
     /// The process of a waiter that does not listen, or has not answered.
-    pub(super) silent: Option<Address>,
+    pub(crate) silent: Option<Address>,
 }
 
 impl Document {
@@ -26,7 +26,7 @@ impl Document {
     ///
     /// A waiter whose process does not listen is removed, but only where it would be let in, because only a push shows
     /// that it is dead.
-    pub(super) fn serve(&mut self, serving: &mut Serving, around: &mut Around<'_>) {
+    pub(crate) fn serve(&mut self, serving: &mut Serving, around: &mut Around<'_>) {
         // The grant of the last waiter that was let in, if it may be dead.
         let mut doubtful: Option<Millis> = None;
         while let Some(head) = self.queue.first().copied() {
@@ -67,7 +67,7 @@ impl Document {
     }
 
     /// Serves the queue after an operation that does not ask for the key. Returns whether a waiter was let in.
-    pub(super) fn serve_waiters(&mut self, around: &mut Around<'_>) -> bool {
+    pub(crate) fn serve_waiters(&mut self, around: &mut Around<'_>) -> bool {
         let mut serving = Serving::default();
         self.serve(&mut serving, around);
         serving.gave

@@ -4,13 +4,13 @@ use super::{Around, Document, Millis, Phase, Refused, Reply};
 use crate::base::token::Token;
 
 /// One of several keys, with the token that is to have it.
-pub(super) struct Wanted<'a> {
-    pub(super) document: &'a mut Document,
-    pub(super) token: Token,
+pub(crate) struct Wanted<'a> {
+    pub(crate) document: &'a mut Document,
+    pub(crate) token: Token,
 }
 
 /// Takes all keys, or none. A key that already has its token counts as free. The caller enters no queue.
-pub(super) fn acquire_all(
+pub(crate) fn acquire_all(
     wanted: &mut [Wanted<'_>],
     ttl: Millis,
     around: &mut Around<'_>,

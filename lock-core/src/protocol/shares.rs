@@ -5,18 +5,18 @@ use crate::base::share::ShareLimit;
 use crate::base::token::Token;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Shares {
-    pub(super) inside: Vec<Place>,
+pub(crate) struct Shares {
+    pub(crate) inside: Vec<Place>,
     /// The end of the key: that of its latest share, as it was last set.
-    pub(super) ends: Millis,
+    pub(crate) ends: Millis,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
-    pub(super) token: Token,
-    pub(super) ends: Millis,
+pub(crate) struct Place {
+    pub(crate) token: Token,
+    pub(crate) ends: Millis,
     /// An operator has freed the share, and its place stays taken for a while.
-    pub(super) is_freed: bool,
+    pub(crate) is_freed: bool,
 }
 
 impl Shares {
@@ -39,15 +39,15 @@ impl Shares {
         }
     }
 
-    pub(super) fn latest(&self) -> Option<Millis> {
+    pub(crate) fn latest(&self) -> Option<Millis> {
         self.inside.iter().map(|place| place.ends).max()
     }
 
-    pub(super) fn earliest(&self) -> Option<Millis> {
+    pub(crate) fn earliest(&self) -> Option<Millis> {
         self.inside.iter().map(|place| place.ends).min()
     }
 
-    pub(super) fn place_of(&mut self, token: Token) -> Option<&mut Place> {
+    pub(crate) fn place_of(&mut self, token: Token) -> Option<&mut Place> {
         let mut places = self.inside.iter_mut();
         places.find(|place| place.token == token && !place.is_freed)
     }
@@ -55,7 +55,7 @@ impl Shares {
 
 impl Document {
     /// Removes the shares that have ended beside others. Only operations that let shares in do this.
-    pub(super) fn settle_shares(&mut self, now: Millis) {
+    pub(crate) fn settle_shares(&mut self, now: Millis) {
         if let Phase::Shared(shares) = &mut self.phase {
             shares.inside.retain(|place| now <= place.ends);
             if shares.inside.is_empty() {
@@ -64,20 +64,29 @@ impl Document {
         }
     }
 
-    pub(super) fn is_inside(&mut self, token: Token) -> bool {
+    pub(crate) fn is_inside(&mut self, token: Token) -> bool {
         match &mut self.phase {
             Phase::Shared(shares) => shares.place_of(token).is_some(),
             _ => self.hold_of(token).is_some(),
         }
     }
 
+    /// Returns whether one share or several have the key.
+    pub(crate) fn is_shared(&self) -> bool {
+        match &self.phase {
+            Phase::Free | Phase::Closed(_) => false,
+            Phase::Held(hold) => hold.token.share().is_some(),
+            Phase::Shared(_) => true,
+        }
+    }
+
     /// Returns whether a token may have the key beside the present owners.
-    pub(super) fn fits(&self, token: Token) -> bool {
+    pub(crate) fn fits(&self, token: Token) -> bool {
         self.is_free() || self.is_beside_its_kind(token) && !self.is_full_for(token)
     }
 
     /// Returns whether the owners are shares of the same kind: all readers, or all permits.
-    pub(super) fn is_beside_its_kind(&self, token: Token) -> bool {
+    pub(crate) fn is_beside_its_kind(&self, token: Token) -> bool {
         let kind = |token: Token| token.share().map(ShareLimit::is_reader);
         let other = match &self.phase {
             Phase::Free | Phase::Closed(_) => return false,
@@ -92,7 +101,7 @@ impl Document {
     }
 
     /// Returns whether the key has as many owners as the limit of this share.
-    pub(super) fn is_full_for(&self, token: Token) -> bool {
+    pub(crate) fn is_full_for(&self, token: Token) -> bool {
         let inside = match &self.phase {
             Phase::Free => 0,
             Phase::Held(_) | Phase::Closed(_) => 1,
@@ -103,7 +112,7 @@ impl Document {
     }
 
     /// Lets a token in until `ends`, or lengthens its lease.
-    pub(super) fn enter(&mut self, token: Token, ends: Millis) {
+    pub(crate) fn enter(&mut self, token: Token, ends: Millis) {
         match &mut self.phase {
             Phase::Held(hold) if hold.token == token => hold.ends = hold.ends.max(ends),
             Phase::Held(hold) => {
@@ -125,7 +134,7 @@ impl Document {
     }
 
     /// Removes a lock or a share. Returns by how much the key ends sooner, if the token was an owner.
-    pub(super) fn remove(&mut self, token: Token) -> Option<Millis> {
+    pub(crate) fn remove(&mut self, token: Token) -> Option<Millis> {
         if self.free(token) {
             return Some(0);
         }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::operator::OperatorOperation;
 use super::vote::VoteOperation;
-use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::base::record::Record;
 use crate::base::token::Token;
@@ -177,14 +176,6 @@ pub(crate) struct Cooldown {
     pub(crate) span: Duration,
     /// By the store's clock, in milliseconds of Unix time. Zero has always passed.
     pub(crate) until_millis: u64,
-}
-
-impl Cooldown {
-    /// Returns how long the cooldown lasts from `now`. Zero: its end has passed.
-    pub(crate) fn left_at(self, now: ServerTime) -> Duration {
-        let micros = self.until_millis.saturating_mul(1000).saturating_sub(now.0);
-        self.span.max(Duration::from_micros(micros))
-    }
 }
 
 /// The replacement of one token by another.

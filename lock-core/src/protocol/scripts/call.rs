@@ -1,5 +1,8 @@
 //! The operations for the arguments of a script.
 
+use std::sync::Arc;
+
+use crate::base::record::StoredRecord;
 use crate::base::token::Token;
 use crate::protocol::operation::{Acquire, End, Force, Operation, Way};
 
@@ -53,12 +56,13 @@ pub(super) fn calls<'a>(
             holder: token_of(token),
             fence: fence_of(fence),
             grace: number(grace),
+            serves: true,
         }),
         ("FORGET", []) => Operation::Forget,
         (_, [token, fence, _, _, rest @ ..]) => Operation::End(End {
             token: token_of(token),
             fence: fence_of(fence),
-            way: way(script, rest),
+            way: way(script, fence_of(fence), rest),
         }),
         _ => panic!("{script} {arguments:?}"),
     };
@@ -72,7 +76,7 @@ fn extend(words: &[&str]) -> Operation {
     }
 }
 
-fn way(script: &str, rest: &[&str]) -> Way {
+fn way(script: &str, fence: Option<u64>, rest: &[&str]) -> Way {
     match (script, rest) {
         ("RELEASE", []) => Way::Release,
         ("RELEASE", ["leave"]) => Way::Leave,
@@ -86,7 +90,10 @@ fn way(script: &str, rest: &[&str]) -> Way {
             until: number(until),
         },
         ("REMEMBER", [lifetime, record, ttl]) => Way::Remember {
-            record: record.as_bytes().to_vec(),
+            record: Arc::new(StoredRecord {
+                fence: fence.unwrap_or(0),
+                bytes: record.as_bytes().into(),
+            }),
             lifetime: number(lifetime),
             ttl: number(ttl),
         },

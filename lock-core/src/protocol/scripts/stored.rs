@@ -63,10 +63,11 @@ impl Document {
             Phase::Shared(_) => SEVERAL.to_owned(),
             Phase::Closed(Closed { of, until, record }) => match record {
                 None => format!("cooling/{of}/{until}"),
-                Some((fence, bytes)) => {
+                Some(record) => {
+                    let fence = Some(record.fence).filter(|fence| *fence > 0);
                     let fence = fence.map_or_else(String::new, |fence| fence.to_string());
-                    let record = String::from_utf8_lossy(bytes);
-                    format!("done/{of}/{until}/{fence}/{record}")
+                    let bytes = String::from_utf8_lossy(&record.bytes);
+                    format!("done/{of}/{until}/{fence}/{bytes}")
                 }
             },
         })

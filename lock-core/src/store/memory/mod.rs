@@ -1,32 +1,30 @@
 //! The embedded store: locks within one process, by the rules of the other stores.
 //!
-//! It has leases that run out, fencing tokens, cooldowns and a queue of waiters, so that code that is tested on
-//! it behaves the same on Redis.
+//! It is a map of documents behind a mutex. Each operation is a step of the [`protocol`](crate::protocol), which the
+//! scripts follow on Redis. So code that is tested on this store behaves the same there.
 
+#[cfg(feature = "test-util")]
+mod commanded;
 mod operator;
 #[cfg(test)]
 mod operator_tests;
 mod records;
 #[cfg(test)]
 mod records_tests;
-mod several;
-mod shares;
+mod run;
 mod state;
 #[cfg(test)]
 mod state_tests;
 mod vote;
-mod vote_shares;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 #[cfg(feature = "test-util")]
 use std::time::Duration;
 
-#[cfg(feature = "test-util")]
-use self::state::Owner;
-use self::state::{MemoryState, Wake};
-use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Place, Store};
+use self::state::MemoryState;
+use super::{BoxFuture, Cooldown, Events, Failure, Lane, Operation, Outcome, Place, Store};
 use crate::base::clock::{Clock, ServerTime};
 use crate::base::error::Error;
 use crate::base::sync::lock;
@@ -35,6 +33,8 @@ use crate::base::token::Address;
 /// A store of one manager (`memory:`), or one that the process shares by name (`memory:name`).
 pub(crate) struct MemoryStore {
     clock: Clock,
+    /// The Unix time in microseconds at moment 0 of the clock, as the store was created.
+    began: u64,
     state: Mutex<MemoryState>,
     /// Set by a test: the store answers no operation.
     #[cfg(feature = "test-util")]
@@ -44,11 +44,36 @@ pub(crate) struct MemoryStore {
 impl MemoryStore {
     pub(crate) fn new(clock: Clock) -> Arc<Self> {
         Arc::new(Self {
+            began: clock.unix_micros().wrapping_sub(clock.now().0 / 1000),
             clock,
             state: Mutex::default(),
             #[cfg(feature = "test-util")]
             hung: tokio::sync::watch::Sender::new(false),
         })
+    }
+
+    /// The time of the store, by which leases end and fencing tokens count.
+    ///
+    /// It is a Unix time that goes on by the clock of the managers. So no lease ends too early or too late when the wall
+    /// clock is set.
+    fn now(&self) -> ServerTime {
+        ServerTime(self.began.wrapping_add(self.clock.now().0 / 1000))
+    }
+
+    fn wall_clock(&self) -> ServerTime {
+        ServerTime(self.clock.unix_micros())
+    }
+
+    /// Returns the time of the store in milliseconds at such a time of the wall clock, and never an earlier one.
+    /// 0 has always passed.
+    fn at_wall_clock(&self, millis: u64, now: ServerTime) -> u64 {
+        let left = millis
+            .saturating_mul(1000)
+            .saturating_sub(self.wall_clock().0);
+        match left {
+            0 => 0,
+            left => now.0.saturating_add(left).div_ceil(1000),
+        }
     }
 
     /// Returns the process's store of that name, which lives as long as a manager uses it.
@@ -77,73 +102,35 @@ impl MemoryStore {
     }
 
     fn run(&self, operation: Operation) -> Outcome {
-        let now = self.clock.now();
         let mut state = lock(&self.state);
         if let Some(fault) = &state.fault {
             return Outcome::Failed(fault.clone());
         }
-        let unix = self.clock.unix_micros();
-        let (outcome, wake) = match operation {
-            Operation::Acquire(acquire) if acquire.token.share().is_some() => {
-                let (outcome, told) = state.acquire_share(&acquire, now, unix);
-                drop(state);
-                told.into_iter().for_each(|wake| tell(Some(wake)));
-                return outcome;
-            }
-            Operation::Release(ref release) | Operation::Leave(ref release)
-                if state.is_beside_shares(release, now) =>
-            {
-                let leaves = matches!(operation, Operation::Leave(_));
-                let (outcome, told) = state.end_share(release, leaves, now, unix);
-                drop(state);
-                told.into_iter().for_each(|wake| tell(Some(wake)));
-                return outcome;
-            }
-            Operation::Acquire(acquire) => state.acquire(&acquire, now, unix),
-            Operation::AcquireAll(all) => {
-                let outcome = state.acquire_all(&all, now, unix);
-                (outcome, None)
-            }
-            Operation::Raise(raise) => {
-                state.raise(Some(raise.fence));
-                (Outcome::Raised, None)
-            }
-            Operation::Extend(extensions) => {
-                let extended = extensions.iter().map(|one| state.extend(one, now));
-                (Outcome::Extended(extended.collect()), None)
-            }
-            Operation::Release(release) => state.release(&release, now),
-            Operation::Vacate(release) => state.vacate(&release, now),
-            Operation::Leave(release) => state.leave(&release, now),
+        // The clock is read under the lock, so no operation runs at an earlier time than the one before it.
+        let outcome = match operation {
+            // Ticks count by the wall clock.
+            Operation::Clock(_) => Outcome::Clock(self.wall_clock()),
             Operation::Cool(release, cooldown) => {
-                let left = cooldown.left_at(ServerTime(self.clock.unix_micros()));
-                state.cool(&release, left, now)
+                let now = self.now();
+                let until_millis = self.at_wall_clock(cooldown.until_millis, now);
+                let cooldown = Cooldown {
+                    until_millis,
+                    ..cooldown
+                };
+                state.run(Operation::Cool(release, cooldown), now)
             }
-            Operation::Remember(release, record) => {
-                let (outcome, told) = state.remember(&release, &record, now);
-                drop(state);
-                told.into_iter().for_each(|wake| tell(Some(wake)));
-                return outcome;
-            }
-            Operation::Forget(key) => (state.forget(&key, now), None),
-            Operation::Clock(_) => (Outcome::Clock(ServerTime(unix)), None),
-            Operation::Swap(swap) => (Outcome::Swapped(state.swap(&swap, now)), None),
-            Operation::Vote(vote) => state.vote(vote, now, unix),
-            Operation::Operator(operation) => {
-                let (outcome, told) = state.operate(operation, now, unix);
-                drop(state);
-                told.into_iter().for_each(|wake| tell(Some(wake)));
-                return outcome;
-            }
+            operation => state.run(operation, self.now()),
         };
-        drop(state);
-        tell(wake);
+        report(state);
         outcome
     }
 }
 
-fn tell(wake: Wake) {
-    if let Some((events, event)) = wake {
+/// Reports the events of an operation. The lock is released first.
+fn report(mut state: MutexGuard<'_, MemoryState>) {
+    let messages = std::mem::take(&mut state.messages);
+    drop(state);
+    for (events, event) in messages {
         events.notify(event);
     }
 }
@@ -208,24 +195,15 @@ impl Drop for Listening {
 #[cfg(feature = "test-util")]
 impl MemoryStore {
     pub(crate) fn seize(&self, key: &str, ttl: Duration) {
-        let now = self.clock.now();
-        let key = key.into();
         let mut state = lock(&self.state);
-        let change = change(&state, &key, now);
-        state.set(&key, Owner::Stranger, now + ttl);
-        drop(state);
-        tell(change);
+        state.seize(&key.into(), ttl, self.now());
+        report(state);
     }
 
     pub(crate) fn delete(&self, key: &str) -> bool {
-        let now = self.clock.now();
-        let key = key.into();
         let mut state = lock(&self.state);
-        let change = change(&state, &key, now);
-        let (existed, wake) = state.delete(&key, now);
-        drop(state);
-        tell(change);
-        tell(wake);
+        let existed = state.delete(&key.into(), self.now());
+        report(state);
         existed
     }
 
@@ -246,24 +224,8 @@ impl MemoryStore {
 
     /// Counts the keys that are taken, and the waiters in the queues.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let now = self.clock.now();
-        let state = lock(&self.state);
-        let taken = |entry: &&state::StoredKey| {
-            entry.expires > now && !matches!(entry.owner, Owner::Promised(_))
-        };
-        let waiting = state.queues.values().map(|queue| queue.len()).sum();
-        (state.keys.values().filter(taken).count(), waiting)
+        lock(&self.state).counts(self.now())
     }
-}
-
-/// The event that tells the owner of a key that another client changes it.
-#[cfg(feature = "test-util")]
-fn change(state: &MemoryState, key: &Arc<str>, now: crate::base::clock::Moment) -> Wake {
-    let (Owner::Lease(token), _) = state.live(key, now)? else {
-        return None;
-    };
-    let events = state.listeners.get(&token.address())?;
-    Some((events.clone(), super::Event::Changed(Arc::clone(key))))
 }
 
 impl fmt::Debug for MemoryStore {

@@ -1,36 +1,33 @@
 //! What an operator sees and does in an embedded store.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::{MemoryState, Owner};
-use crate::base::clock::Moment;
+use super::state::{MemoryState, STRANGER, free_after, millis};
+use crate::base::clock::ServerTime;
 use crate::base::holder_token::HolderToken;
 use crate::base::token::Token;
-use crate::lease::cohort::MOST;
+use crate::protocol::{self, Document, Ended, Phase, Reply, Waited, Waiter};
 use crate::store::{
-    ClosedFor, Event, Events, Force, Forced, Inspect, Inspected, News, OperatorOperation,
-    OperatorOutcome, Outcome, Scan, Scanned, StoredHolder, Told,
+    ClosedFor, Event, Force, Forced, Inspect, Inspected, OperatorOperation, OperatorOutcome, Scan,
+    Scanned, StoredHolder, Told,
 };
 
-/// Events to report once the lock of the store is released.
-type Messages = Vec<(Events, Event)>;
+/// The number of waiters that an inspection names.
+const NAMED: usize = 100;
+/// What a client of another library would write.
+const STRANGERS_VALUE: &[u8] = b"a stranger's";
 
 impl MemoryState {
     pub(super) fn operate(
         &mut self,
         operation: OperatorOperation,
-        now: Moment,
-        unix_micros: u64,
-    ) -> (Outcome, Messages) {
-        let mut messages = Vec::new();
-        let outcome = match operation {
+        now: ServerTime,
+    ) -> OperatorOutcome {
+        match operation {
             OperatorOperation::Inspect(inspect) => {
                 OperatorOutcome::Inspected(Box::new(self.inspect(&inspect, now)))
             }
-            OperatorOperation::Force(force) => {
-                OperatorOutcome::Forced(self.force(&force, now, unix_micros, &mut messages))
-            }
+            OperatorOperation::Force(force) => OperatorOutcome::Forced(self.force(&force, now)),
             OperatorOperation::Scan(scan) => OperatorOutcome::Scanned(self.scan(&scan, now)),
             OperatorOperation::ReadCard(name) => {
                 let manager = self.listeners.get(&name.address);
@@ -43,10 +40,9 @@ impl MemoryState {
                 let manager = question.holder.address();
                 let manager = manager.and_then(|address| self.listeners.get(&address));
                 let Some(events) = manager.cloned() else {
-                    let outcome = OperatorOutcome::Told(Told::NoReceiver);
-                    return (Outcome::Operator(outcome), messages);
+                    return OperatorOutcome::Told(Told::NoReceiver);
                 };
-                messages.push((events, Event::Asked(question)));
+                self.messages.push((events, Event::Asked(question)));
                 OperatorOutcome::Told(Told::Maybe)
             }
             OperatorOperation::Answer(answer) => {
@@ -55,136 +51,61 @@ impl MemoryState {
                     held: answer.held,
                 };
                 let manager = self.listeners.get(&answer.to).cloned();
-                messages.extend(manager.map(|events| (events, event)));
+                self.messages.extend(manager.map(|events| (events, event)));
                 OperatorOutcome::Told(Told::Maybe)
             }
-        };
-        (Outcome::Operator(outcome), messages)
+        }
     }
 
-    fn inspect(&self, inspect: &Inspect, now: Moment) -> Inspected {
-        let key = &inspect.key;
-        let holders = self.holders(key, now);
-        let closed = match self.live(key, now) {
-            Some((owner @ (Owner::Cooling(_) | Owner::Done(..)), end)) => Some(ClosedFor {
-                remaining: Some(end.since(now)),
-                has_record: matches!(owner, Owner::Done(..)),
-            }),
-            _ => None,
+    fn inspect(&mut self, inspect: &Inspect, now: ServerTime) -> Inspected {
+        let mark = match inspect.register {
+            Some(register) => self.registers.highest(register),
+            None => self.mark,
         };
-        let waiting = self.queues.get(key);
-        // The store notes no time of arrival.
-        let waiters = waiting.into_iter().flatten().take(100);
+        let Some(document) = self.look(&inspect.key, now) else {
+            return Inspected {
+                mark,
+                ..Inspected::default()
+            };
+        };
+        let (holders, closed) = holders(document, now);
+        let waiters = document.queue.iter().take(NAMED);
         Inspected {
             holder_count: holders.len(),
             holders,
             closed,
             waiters: waiters
-                .map(|token| (token.address(), Duration::ZERO))
+                .map(|waiter| (waiter.token.address(), waited(waiter, now)))
                 .collect(),
-            waiter_count: waiting.map_or(0, |waiting| waiting.len()),
-            mark: match inspect.register {
-                Some(register) => self.registers.highest(register),
-                None => self.mark,
-            },
+            waiter_count: document.queue.len(),
+            mark,
         }
     }
 
-    /// The holders of a key. All that an operator sees and frees is read here.
-    fn holders(&self, key: &str, now: Moment) -> Vec<StoredHolder> {
-        let holders = match self.live(key, now) {
-            Some((Owner::Lease(token), end)) => vec![(HolderToken::from(token), end)],
-            Some((Owner::Stranger, end)) => {
-                vec![(HolderToken::new(Owner::Stranger.text().as_bytes()), end)]
-            }
-            Some((Owner::Shared, _)) => {
-                let shares = self.keys.get(key).into_iter().flat_map(|it| &it.shares);
-                let live = shares.filter(|(token, end)| *end > now && token.share().is_some());
-                live.map(|(token, end)| ((*token).into(), *end)).collect()
-            }
-            _ => Vec::new(),
-        };
-        let holders = holders.into_iter().map(|(token, end)| StoredHolder {
-            token,
-            remaining: Some(end.since(now)),
-        });
-        holders.collect()
-    }
-
-    /// Frees one share. If its process listens, its place stays taken for the grace, by a token that no share has.
-    fn force_share(
-        &mut self,
-        force: &Force,
-        share: Token,
-        listens: Option<Events>,
-        now: Moment,
-        unix_micros: u64,
-        messages: &mut Messages,
-    ) -> Forced {
-        let key = &force.key;
-        self.remove_share(key, share);
-        let Some(events) = listens else {
-            messages.extend(self.admit(key, now, unix_micros));
-            return Forced::Yes;
-        };
-        self.enter(key, share.with_share(None), now + force.grace, now);
-        messages.push((events, forced(force)));
-        messages.extend(self.tell_head(key, News::Next(force.grace)));
-        Forced::Cooling
-    }
-
-    fn force(
-        &mut self,
-        force: &Force,
-        now: Moment,
-        unix_micros: u64,
-        messages: &mut Messages,
-    ) -> Forced {
-        let key = &force.key;
-        self.forget_if_over(key, now);
-        let holders = self.holders(key, now);
-        if !holders.iter().any(|holder| holder.token == force.holder) {
+    fn force(&mut self, force: &Force, now: ServerTime) -> Forced {
+        let Some(holder) = token_of(&force.holder) else {
             return Forced::Changed;
-        }
-        let owner = self.live(key, now).map(|(owner, _)| owner);
-        match (force.register, owner) {
-            (Some((register, number)), Some(Owner::Lease(token))) => {
-                self.registers.raise(register, number, token);
-            }
-            (Some(_), _) => {}
-            (None, _) => {
-                let used = force.fence.map_or(0, u64::from);
-                self.mark = self.mark.max(unix_micros).max(used) + u64::from(MOST);
-            }
-        }
-        let manager = force.holder.address();
-        let manager = manager.and_then(|address| self.listeners.get(&address));
-        match (owner, manager.cloned()) {
-            (Some(Owner::Shared), events) => {
-                let share = force.holder.token();
-                return share.map_or(Forced::Changed, |share| {
-                    self.force_share(force, share, events, now, unix_micros, messages)
-                });
-            }
-            (Some(Owner::Lease(token)), Some(events)) => {
-                messages.push((events, forced(force)));
-                self.set(key, Owner::Cooling(token), now + force.grace);
-                messages.extend(self.tell_head(key, News::Next(force.grace)));
-                return Forced::Cooling;
-            }
-            _ => {}
-        }
-        self.remove(key);
-        let wake = match force.register {
-            Some(_) => self.tell_head(key, News::Ask),
-            None => self.wake(key, now),
         };
-        messages.extend(wake);
-        Forced::Yes
+        let order = protocol::Operation::Force(protocol::Force {
+            holder,
+            fence: force.fence.map(u64::from),
+            grace: millis(force.grace),
+            serves: force.register.is_none(),
+        });
+        let forced = match self.step(&force.key, &order, now) {
+            Reply::Told => Forced::Cooling,
+            Reply::Done(Ended::Yes) => Forced::Yes,
+            _ => return Forced::Changed,
+        };
+        if let Some((register, number)) = force.register {
+            self.registers.raise(register, number, holder);
+        }
+        forced
     }
 
-    fn scan(&self, scan: &Scan, now: Moment) -> Scanned {
-        let live = self.keys.iter().filter(|(_, stored)| stored.expires > now);
+    fn scan(&self, scan: &Scan, now: ServerTime) -> Scanned {
+        let live = self.keys.iter();
+        let live = live.filter(|(_, document)| document.ends() >= Some(now.0 / 1000));
         let keys = live
             .map(|(key, _)| key)
             .filter(|key| scan.pattern.matches(key));
@@ -194,10 +115,46 @@ impl MemoryState {
     }
 }
 
-/// The message to the holder.
-fn forced(force: &Force) -> Event {
-    Event::Forced {
-        key: Arc::clone(&force.key),
-        holder: force.holder.clone(),
+/// The token by which a holder has the key in this store.
+fn token_of(holder: &HolderToken) -> Option<Token> {
+    match holder.as_bytes() {
+        STRANGERS_VALUE => Some(STRANGER),
+        _ => holder.token(),
     }
+}
+
+fn holders(document: &Document, now: ServerTime) -> (Vec<StoredHolder>, Option<ClosedFor>) {
+    let remaining = |ends: u64| Some(free_after(ends.saturating_sub(now.0 / 1000)));
+    let holder = |token: Token, ends| StoredHolder {
+        token: match token {
+            STRANGER => HolderToken::new(STRANGERS_VALUE),
+            token => token.into(),
+        },
+        remaining: remaining(ends),
+    };
+    let closed = |ends, has_record| ClosedFor {
+        remaining: remaining(ends),
+        has_record,
+    };
+    match &document.phase {
+        Phase::Free => (Vec::new(), None),
+        Phase::Held(hold) => (vec![holder(hold.token, hold.ends)], None),
+        Phase::Closed(it) => (Vec::new(), Some(closed(it.until, it.record.is_some()))),
+        Phase::Shared(shares) => {
+            let live = shares.inside.iter().filter(|place| !place.is_freed);
+            let holders = live.map(|place| holder(place.token, place.ends));
+            let freed = shares.inside.iter().rfind(|place| place.is_freed);
+            let closed = freed.map(|place| closed(place.ends, false));
+            (holders.collect(), closed)
+        }
+    }
+}
+
+/// The time since the arrival of a waiter. One that was asked whether it still waits has waited for longer.
+fn waited(waiter: &Waiter, now: ServerTime) -> Duration {
+    let since = match waiter.waited {
+        Waited::Since(arrival) => arrival,
+        Waited::Asked(at) | Waited::Answered(at) => at * 1000,
+    };
+    Duration::from_micros(now.0.saturating_sub(since))
 }

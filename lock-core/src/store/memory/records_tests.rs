@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use super::records::BUDGET;
 use super::state::MemoryState;
-use crate::base::clock::Moment;
+use crate::base::clock::ServerTime;
 use crate::base::record::Record;
 use crate::base::token::{Address, TokenSource};
-use crate::store::{AcquireCommand, Outcome, Queueing, Release, Remembered};
+use crate::store::{AcquireCommand, Operation, Outcome, Queueing, Release, Remembered};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[test]
 fn beyond_the_budget_the_oldest_records_are_empty_and_their_keys_stay_taken() {
-    let now = Moment(1_000_000_000);
+    let now = 1_000_000_000;
     let tokens = TokenSource::new(Address::random());
     let mut state = MemoryState::default();
     let ask = |state: &mut MemoryState, key: &Arc<str>, now| {
@@ -26,7 +26,11 @@ fn beyond_the_budget_the_oldest_records_are_empty_and_their_keys_stay_taken() {
             replaces: None,
             repeated: false,
         };
-        (state.acquire(&acquire, now, 5_000).0, acquire.token)
+        let token = acquire.token;
+        (
+            state.run(Operation::Acquire(acquire), ServerTime(now)),
+            token,
+        )
     };
     let record = Record::checked(vec![7; 1 << 20], DAY, DAY).expect("it fits");
     let keys: Vec<Arc<str>> = (0..70).map(|key: u32| key.to_string().into()).collect();
@@ -40,10 +44,12 @@ fn beyond_the_budget_the_oldest_records_are_empty_and_their_keys_stay_taken() {
             fence: None,
             in_background: false,
         };
-        let (remembered, _) = state.remember(&release, &record, now);
+        let remember = Operation::Remember(release, Arc::clone(&record));
+        let remembered = state.run(remember, ServerTime(now));
         assert!(matches!(remembered, Outcome::Remembered(Remembered::Yes)));
     }
-    let later = now + DAY / 2;
+    let day = 24 * 60 * 60 * 1_000_000;
+    let later = now + day / 2;
     for (index, key) in keys.iter().enumerate() {
         let Outcome::Busy(refusal) = ask(&mut state, key, later).0 else {
             panic!("the key is free before its end");
@@ -57,9 +63,9 @@ fn beyond_the_budget_the_oldest_records_are_empty_and_their_keys_stay_taken() {
     assert!(state.records.bytes <= BUDGET);
     for key in &keys {
         assert!(matches!(
-            ask(&mut state, key, now + DAY).0,
+            ask(&mut state, key, now + day).0,
             Outcome::Granted(_)
         ));
     }
-    assert_eq!((state.records.bytes, state.records.by_number.len()), (0, 0));
+    assert_eq!(state.records.bytes, 0);
 }
