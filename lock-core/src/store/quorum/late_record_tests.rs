@@ -17,8 +17,7 @@ use crate::store::{
     Failure, Forgotten, Lane, MemoryStore, Operation, Outcome, Release, Remembered, Store,
 };
 
-#[path = "second_wave_tests.rs"]
-mod second_wave;
+mod second_wave_tests;
 
 /// A node that gets some operations late, in the order in which they were sent.
 #[derive(Debug)]
