@@ -98,9 +98,11 @@ local function enter(who, ends)
     value, inside = several, 2
     return true
   end
+  -- Before the share is added, so that a user without the right to PTTL leaves none.
+  local left = redis.call('PTTL', lock)
   local added = redis.pcall('ZADD', shares, 'GT', text(ends), who)
   if type(added) == 'table' then return false, added end
-  if ends > now_ms + redis.call('PTTL', lock) then
+  if ends > now_ms + left then
     local lengthened = redis.pcall('PEXPIREAT', lock, text(ends))
     if lengthened ~= 1 then
       if added == 1 then redis.pcall('ZREM', shares, who) end
