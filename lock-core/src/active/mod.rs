@@ -5,6 +5,8 @@
 
 mod asking;
 mod bodies;
+#[cfg(all(test, feature = "test-util"))]
+mod bodies_tests;
 mod ending;
 mod group;
 mod held_long;

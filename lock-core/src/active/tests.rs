@@ -10,7 +10,7 @@ use crate::base::manual_clock::ManualClock;
 use crate::base::token::{Address, TokenSource};
 use crate::lease::{Action, Extended, LeaseOptions, Loss, Phase};
 
-fn lease_on(clock: &ManualClock, options: LeaseOptions) -> Arc<ActiveLease> {
+pub(super) fn lease_on(clock: &ManualClock, options: LeaseOptions) -> Arc<ActiveLease> {
     let address = Address::random();
     let token = TokenSource::new(address).fresh_at(address, clock.now());
     ActiveLease::new(&"k".into(), token, options, &Clock::Manual(clock.clone()))

@@ -68,7 +68,8 @@ fn doubled(times: u32) -> Duration {
 
 /// Returns a pseudo-random duration between zero and `bound`.
 ///
-/// It depends on the lease's random token, so leases have different durations.
+/// It depends on the lease's random token, so leases have different durations. The generator is SplitMix64, whose seed is
+/// the token and whose position is the round.
 pub(crate) fn jitter(token: Token, round: u32, bound: Duration) -> Duration {
     let mut hash = token.seed() ^ u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -158,5 +159,14 @@ mod tests {
             .collect();
         let grown = [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000, 1_000];
         assert_eq!(pauses, grown);
+    }
+
+    #[test]
+    fn pauses_are_spread_as_the_numbers_of_split_mix_64() {
+        // The first numbers of that generator with the seed 0, as fractions of 2^64.
+        let numbers = [883_310, 431_527, 26_433];
+        let second = Duration::from_secs(1);
+        let pauses = [1, 2, 3].map(|round| jitter(Token::NOBODY, round, second).as_micros());
+        assert_eq!(pauses, numbers);
     }
 }

@@ -362,3 +362,14 @@ fn an_extension_that_fails_is_repeated_several_times_before_a_short_grant_ends()
     }
     assert!(tries > 3, "{tries}");
 }
+
+/// The collecting may last longer than the ttl, and the longest hold is counted from its end.
+#[test]
+fn a_lease_is_renewed_and_not_ended_while_the_other_keys_of_its_lock_are_collected() {
+    let options = LeaseOptions::new(9 * SECOND, false, Some(SECOND));
+    let mut lease = held(options.while_collecting());
+    assert_eq!(lease.poll(after(2 * SECOND)), Action::Nothing);
+    assert_eq!(lease.poll(after(3 * SECOND)), Action::Renew);
+    assert!(!lease.renewed(after(3 * SECOND), Extended::Yes, after(3 * SECOND)));
+    assert_eq!(lease.poll(after(6 * SECOND)), Action::Renew);
+}

@@ -63,4 +63,15 @@ mod tests {
         yielded.stand_back(&"k".into(), until, now);
         assert_eq!(yielded.until("k", until), None, "the pause is over");
     }
+
+    #[test]
+    fn a_key_is_left_to_others_whatever_happens_to_another_and_is_forgotten_afterwards() {
+        let (yielded, now) = (YieldedKeys::default(), Moment(1_000_000_000));
+        let until = now + Duration::from_millis(10);
+        yielded.stand_back(&"first".into(), until, now);
+        yielded.stand_back(&"second".into(), until, now);
+        assert_eq!(yielded.until("first", now), Some(until));
+        yielded.stand_back(&"third".into(), until + Duration::from_millis(1), until);
+        assert_eq!(lock(&yielded.0).len(), 1, "the second one is over");
+    }
 }

@@ -10,11 +10,15 @@
 mod contender;
 mod ended;
 mod handoff;
+#[cfg(all(test, feature = "test-util"))]
+mod held_tests;
 mod permits;
 mod pushes;
 mod resumed;
 mod several;
 mod shares;
+#[cfg(test)]
+mod shares_tests;
 mod slot;
 mod stalled;
 #[cfg(test)]

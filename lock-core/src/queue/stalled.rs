@@ -289,3 +289,7 @@ impl Wake for StalledCheck {
         }
     }
 }
+
+#[cfg(all(test, feature = "test-util"))]
+#[path = "stalled_tests.rs"]
+mod tests;

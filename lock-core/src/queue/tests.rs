@@ -12,30 +12,30 @@ use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::engine::Engine;
 use crate::lease::{LeaseOptions, Loss, Phase};
-use crate::store::{Grant, Lane, News, Refusal, Replaced};
+use crate::store::{Grant, Lane, News, Operation, Refusal, Replaced};
 #[cfg(feature = "test-util")]
 use crate::test_util::ManualClock;
 
-fn engine() -> Arc<Engine> {
+pub(super) fn engine() -> Arc<Engine> {
     Arc::clone(LockManager::in_memory().engine())
 }
 
-fn key() -> Arc<str> {
+pub(super) fn key() -> Arc<str> {
     "k".into()
 }
 
-fn options() -> LeaseOptions {
+pub(super) fn options() -> LeaseOptions {
     LeaseOptions::new(Duration::from_secs(60), true, None)
 }
 
-fn contender(engine: &Arc<Engine>) -> Contender {
+pub(super) fn contender(engine: &Arc<Engine>) -> Contender {
     match engine.queue.enter(&key(), false, options(), &mut None) {
         Admission::Decided(Verdict::Contend(contender)) => contender,
         _ => panic!("the seat is taken"),
     }
 }
 
-fn another(engine: &Arc<Engine>) -> Arc<ActiveLease> {
+pub(super) fn another(engine: &Arc<Engine>) -> Arc<ActiveLease> {
     ActiveLease::new(
         &key(),
         engine
@@ -62,7 +62,7 @@ fn asked_for(engine: &Arc<Engine>, contender: &Contender) -> Arc<ActiveLease> {
 }
 
 /// A lease that this process holds.
-fn held(engine: &Arc<Engine>, fence: u64) -> Arc<ActiveLease> {
+pub(super) fn held(engine: &Arc<Engine>, fence: u64) -> Arc<ActiveLease> {
     let contender = contender(engine);
     let lease = asked_for(engine, &contender);
     let now = engine.now();
@@ -135,7 +135,6 @@ fn a_grant_that_is_heard_behind_the_order_to_free_it_is_lost_at_once() {
     assert_eq!(phase, Phase::Held, "it has asked since");
 }
 
-/// The push of a waiter behind the first one may overtake the refusal, and names a time that is seconds away.
 #[test]
 fn a_swap_that_is_heard_behind_the_order_to_free_its_lease_is_lost_at_once() {
     let engine = engine();
@@ -156,6 +155,7 @@ fn a_swap_that_is_heard_behind_the_order_to_free_its_lease_is_lost_at_once() {
     assert_eq!(swapped_in(false), Phase::Held, "the order was for another");
 }
 
+/// The push of a waiter behind the first one may overtake the refusal, and names a time that is seconds away.
 #[test]
 fn a_caller_that_does_not_wait_makes_a_contender_ask_that_a_push_has_told_to_rest() {
     let engine = engine();
@@ -312,4 +312,49 @@ fn a_lost_lease_is_known_until_its_owner_has_ended() {
     // The keeper may find out about the loss later than the owner has ended.
     engine.queue.abandon(&lease);
     assert!(engine.queue.is_empty());
+}
+
+/// The answer to an open question may be a refusal that is later than the hand-over.
+#[test]
+fn a_waiter_that_is_given_the_key_asks_once_more_only_if_its_question_is_open() {
+    for is_open in [true, false] {
+        let engine = engine();
+        let contender = contender(&engine);
+        let lease = asked_for(&engine, &contender);
+        if !is_open {
+            contender.waits(engine.now() + Duration::from_secs(60));
+        }
+        assert!(is_known(&engine, &lease));
+        let news = contender.poll_news(&mut Context::from_waker(Waker::noop()));
+        match is_open {
+            true => assert!(matches!(news, Poll::Ready(News::Ask))),
+            false => assert!(matches!(news, Poll::Ready(News::Given(_)))),
+        }
+    }
+}
+
+/// The releases of earlier leases may go another way.
+#[test]
+fn a_question_goes_behind_a_release_on_its_lane_if_no_other_release_is_under_way() {
+    let engine = engine();
+    let lane = Lane::KEEPER;
+    let releases = |lease: &ActiveLease| {
+        let release = Operation::Release(lease.release());
+        assert!(engine.queue.sends_release(&release, lane));
+    };
+    let goes_behind = || {
+        let contender = contender(&engine);
+        let before = contender.asking(&another(&engine), lane, Some(lane), engine.now());
+        let before = before.expect("it has the seat").expect("a release");
+        before.is_on(Some(lane))
+    };
+    let first = held(&engine, 1);
+    engine.queue.leave(&first, ReleaseState::Steppable);
+    assert!(!goes_behind(), "the release was not sent");
+    releases(&first);
+    assert!(goes_behind());
+    let second = another(&engine);
+    engine.queue.note_unreleased(&second);
+    releases(&second);
+    assert!(!goes_behind(), "there are two");
 }

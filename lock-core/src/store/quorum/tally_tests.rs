@@ -242,6 +242,12 @@ fn nodes_taken_by_many_owners_are_a_split_only_if_none_can_have_a_majority() {
 }
 
 #[test]
+fn the_foremost_owner_stands_on_the_most_nodes() {
+    let (one, other) = (taken_by("z", None), taken_by("a", None));
+    assert_eq!(foremost_owner(&[other.clone(), one, other]), Some("a"));
+}
+
+#[test]
 fn a_key_left_to_others_is_nobodys() {
     let yields = Ballot::Answered(Vote::Yields);
     assert_eq!(
@@ -284,10 +290,7 @@ fn a_waiter_relies_on_pushes_of_a_majority_only() {
 #[test]
 fn a_release_counts_those_that_had_the_key() {
     use Released::{Absent, Other, Yes};
-    let five = |answers: [Option<Released>; 5]| {
-        let open = 0;
-        given_back(&answers, open)
-    };
+    let five = |answers: [Option<Released>; 5]| given_back(&answers, 0);
     assert_eq!(
         five([Some(Yes), Some(Yes), Some(Yes), None, None]),
         Some(Yes)

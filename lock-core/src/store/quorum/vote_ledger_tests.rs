@@ -85,3 +85,14 @@ fn a_late_vote_counts_for_a_lease_that_is_wanted() {
     assert_eq!(ledger.agrees_late(0, true), Late::Counts);
     assert_eq!(ledger.granted(), only(0));
 }
+
+/// A renewal proposes the lease by this number to a node that is without it.
+#[test]
+fn a_lease_has_the_highest_number_that_a_majority_has_accepted() {
+    let ledger = VoteLedger::default();
+    ledger.proposes(7);
+    assert_eq!(ledger.number(), None, "no majority has accepted it yet");
+    ledger.note_number(7);
+    ledger.note_number(5);
+    assert_eq!(ledger.number(), Some(7), "an answer may be late");
+}
