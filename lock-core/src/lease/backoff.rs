@@ -68,8 +68,8 @@ fn doubled(times: u32) -> Duration {
 
 /// Returns a pseudo-random duration between zero and `bound`.
 ///
-/// It depends on the lease's random token, so leases have different durations. The generator is SplitMix64, whose seed is
-/// the token and whose position is the round.
+/// It depends on the lease's random token, so leases have different durations. The bits of token and round are mixed by
+/// the last steps of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 pub(crate) fn jitter(token: Token, round: u32, bound: Duration) -> Duration {
     let mut hash = token.seed() ^ u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn pauses_are_spread_as_the_numbers_of_split_mix_64() {
-        // The first numbers of that generator with the seed 0, as fractions of 2^64.
+        // The first numbers of SplitMix64 with the seed 0, as fractions of 2^64. The token's seed is 0.
         let numbers = [883_310, 431_527, 26_433];
         let second = Duration::from_secs(1);
         let pauses = [1, 2, 3].map(|round| jitter(Token::NOBODY, round, second).as_micros());
