@@ -27,6 +27,18 @@ fn line_name(key: &str, line: &str, number: u64) -> Arc<str> {
     format!("!{line}{number}/{key}").into()
 }
 
+/// The kind of the lines in which a share stands by itself.
+const OWN: &str = "own";
+
+/// Returns whether this is the line of a share of the key that stands by itself.
+fn is_own_line(slot: &str, key: &str) -> bool {
+    let line = slot
+        .strip_prefix('!')
+        .and_then(|slot| slot.strip_prefix(OWN));
+    let key_of_line = line.and_then(|line| line.split_once('/'));
+    key_of_line.is_some_and(|(_, of_line)| of_line == key)
+}
+
 /// The names of the slots in which shares of a key wait.
 fn lines(key: &str, limit: ShareLimit) -> impl Iterator<Item = Arc<str>> {
     let (kind, count) = match limit.is_reader() {
@@ -44,7 +56,7 @@ pub(crate) struct Line {
 }
 
 impl Slots {
-    /// Returns the name of the slot of this token. A share that waits is the contender of a line.
+    /// Returns the name of the slot of this token. A share that asks or waits is the contender of a line.
     pub(super) fn slot_of<'a>(&self, key: &'a Arc<str>, token: Token) -> SlotName<'a> {
         let own = slot_name(key, token);
         let Some(limit) = token.share() else {
@@ -58,7 +70,14 @@ impl Slots {
             let contender = slot.and_then(|slot| slot.contender.as_ref());
             contender.is_some_and(|contender| contender.token() == Some(token))
         };
-        lines(key, limit).find(asks).map_or(own, SlotName::Owned)
+        let own_line = || {
+            let mut slots = self.active.keys();
+            slots
+                .find(|slot| is_own_line(slot, key) && asks(slot))
+                .cloned()
+        };
+        let line = lines(key, limit).find(asks).or_else(own_line);
+        line.map_or(own, SlotName::Owned)
     }
 }
 
@@ -66,7 +85,7 @@ impl Queue {
     /// Makes the name of a line in which no other share stands.
     pub(crate) fn own_line(&self, key: &str) -> Arc<str> {
         let number = lock(&self.slots).number();
-        line_name(key, "own", number)
+        line_name(key, OWN, number)
     }
 
     /// Makes a share the contender of a line of its own.

@@ -7,6 +7,7 @@ use super::*;
 use crate::base::clock::Clock;
 use crate::base::fence::FencingToken;
 use crate::base::manual_clock::ManualClock;
+use crate::base::share::ShareLimit;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::keeper::Keeper;
 use crate::lease::LeaseOptions;
@@ -120,4 +121,24 @@ fn an_overdue_question_is_undone_if_its_future_is_not_polled_when_it_is_woken() 
         let undone = lock(&scene.undone.0);
         assert_eq!(undone.contains(&lease.token), !is_polled);
     }
+}
+
+/// Such a share has a place in no line, and other processes would wait for it as for any other one.
+#[test]
+fn an_overdue_question_beside_the_line_of_its_share_is_undone_if_its_future_is_not_polled() {
+    let scene = Scene::new();
+    let contender = scene.queue.enter_own_line("k");
+    let (address, now) = (Address::random(), scene.clock.now());
+    let token = TokenSource::new(address).fresh_at(address, now);
+    let token = token.with_share(Some(ShareLimit::READERS));
+    let clock = scene.queue.keeper.timers.clock();
+    let lease = ActiveLease::new(&"k".into(), token, options(), clock);
+    lease.ask(now + Duration::from_secs(5));
+    assert!(contender.asking(&lease, Lane::KEEPER, None, now).is_ok());
+    scene.passes(Duration::from_secs(5));
+    scene.queue.question_is_overdue(&lease);
+    for _ in 0..GRANT.as_millis() / PATIENCE_WITH_UNPOLLED.as_millis() + 2 {
+        scene.passes(PATIENCE_WITH_UNPOLLED);
+    }
+    assert_eq!(*lock(&scene.undone.0), [token]);
 }

@@ -48,10 +48,14 @@ impl Health {
 
     /// Notes that a request was dropped without an answer.
     fn give_up(&self, sent: Moment, now: Moment) {
-        self.given_up.store(now.0, Ordering::Relaxed);
-        let _ = self
-            .silent_since
-            .compare_exchange(0, sent.0, Ordering::Relaxed, Ordering::Relaxed);
+        let before = Moment(self.given_up.swap(now.0, Ordering::Relaxed));
+        let since = Moment(self.silent_since.load(Ordering::Relaxed));
+        let was_too_soon = before.since(since) < TOO_SOON;
+        // For so long no request waited for an answer.
+        let is_first = since.0 == 0 || (was_too_soon && sent.since(before) >= SILENT);
+        if is_first {
+            self.silent_since.store(sent.0, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -116,6 +120,23 @@ mod tests {
         assert!(is_good(0, hour) && is_good(9, hour));
         assert!(!is_good(10, SILENT));
         assert!(is_good(200, SILENT / 2));
+    }
+
+    /// A release may be dropped so, because the keeper goes on with it, and much later an acquire. The undo of the acquire needs
+    /// this connection to arrive behind it.
+    #[test]
+    fn two_requests_that_are_dropped_at_once_with_a_pause_between_them_do_not_make_a_connection_silent()
+     {
+        let health = Health::default();
+        let dropped = |at: Duration, after: u64| {
+            let sent = SENT + at;
+            health.give_up(sent, sent + Duration::from_millis(after));
+            health.is_good_at(|| sent + Duration::from_millis(after))
+        };
+        assert!(dropped(Duration::ZERO, 3) && dropped(SILENT * 2, 1));
+        let waited = SILENT.as_millis() as u64;
+        assert!(!dropped(SILENT * 4, waited), "this one had time");
+        assert!(!dropped(SILENT * 6, 1), "nothing has been answered since");
     }
 
     #[test]

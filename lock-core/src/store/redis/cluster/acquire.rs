@@ -7,7 +7,9 @@ use redis::Value;
 
 use crate::store::redis::RedisStore;
 use crate::store::redis::connection::Connection;
-use crate::store::redis::native_acquire::{SetResult, ambiguous, another_owner, elsewhere};
+use crate::store::redis::native_acquire::{
+    NativeAnswers, SetResult, ambiguous, another_owner, elsewhere,
+};
 use crate::store::redis::reply::{owner, refusal_at_first, time_above};
 use crate::store::redis::send_error::{SendError, classify};
 use crate::store::{AcquireCommand, Extension, Failure, Outcome};
@@ -19,18 +21,28 @@ impl RedisStore {
         acquire: &AcquireCommand,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
-        let token = acquire.token.text();
         let commands = self.native_commands(acquire);
         let first = self.send_native(acquire, &commands, on).await?;
-        let ours = match first.set {
-            SetResult::Failed(error) => return Err(elsewhere(classify(error.into()), &first.mark)),
+        let acquired = self.acquire_answered(acquire, &first, on).await;
+        // The keys may move one after another behind these commands.
+        acquired.map_err(|trouble| elsewhere(trouble, &first.mark))
+    }
+
+    async fn acquire_answered(
+        &self,
+        acquire: &AcquireCommand,
+        first: &NativeAnswers,
+        on: &Connection,
+    ) -> Result<Outcome, SendError> {
+        let ours = match &first.set {
+            SetResult::Failed(error) => return Err(classify(error.clone().into())),
             SetResult::Done => true,
             SetResult::Taken(value) => {
-                if let Some(owner) = another_owner(&value, acquire.token) {
+                if let Some(owner) = another_owner(value, acquire.token) {
                     let refusal = refusal_at_first(owner, &first.time, acquire.ttl);
                     return Ok(Outcome::Busy(refusal));
                 }
-                if owner(&value).is_some_and(|owner| owner == token.as_bytes()) {
+                if owner(value).is_some() {
                     // The key is this token's by an earlier send, which may have been for a shorter ttl.
                     let lease = Extension {
                         key: Arc::clone(&acquire.key),
@@ -54,3 +66,7 @@ impl RedisStore {
         )
     }
 }
+
+#[cfg(test)]
+#[path = "acquire_tests.rs"]
+mod tests;
