@@ -1,10 +1,11 @@
-//! What a test does to the keys of an embedded store.
+//! Changes of an embedded store's keys that a test makes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::{MemoryState, STRANGER, lasts};
+use super::state::{MemoryState, lasts};
 use crate::base::clock::ServerTime;
+use crate::base::token::Token;
 use crate::protocol::{Document, Hold, Phase};
 use crate::store::Event;
 
@@ -26,7 +27,8 @@ impl MemoryState {
         self.changes(key, now);
         self.on(key, now, |document, around| {
             document.phase = Phase::Held(Hold {
-                token: STRANGER,
+                // A test has seized the key, and no process has this address.
+                token: Token::NOBODY,
                 ends: around.now_ms() + lasts(ttl),
             });
         });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::state::{MemoryState, STRANGER, free_after, millis};
+use super::state::{MemoryState, free_after, millis};
 use crate::base::clock::ServerTime;
 use crate::base::holder_token::HolderToken;
 use crate::base::token::Token;
@@ -118,7 +118,7 @@ impl MemoryState {
 /// The token by which a holder has the key in this store.
 fn token_of(holder: &HolderToken) -> Option<Token> {
     match holder.as_bytes() {
-        STRANGERS_VALUE => Some(STRANGER),
+        STRANGERS_VALUE => Some(Token::NOBODY),
         _ => holder.token(),
     }
 }
@@ -127,7 +127,7 @@ fn holders(document: &Document, now: ServerTime) -> (Vec<StoredHolder>, Option<C
     let remaining = |ends: u64| Some(free_after(ends.saturating_sub(now.0 / 1000)));
     let holder = |token: Token, ends| StoredHolder {
         token: match token {
-            STRANGER => HolderToken::new(STRANGERS_VALUE),
+            Token::NOBODY => HolderToken::new(STRANGERS_VALUE),
             token => token.into(),
         },
         remaining: remaining(ends),

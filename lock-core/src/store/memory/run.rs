@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::state::{MemoryState, STRANGER, free_after, lasts, millis};
+use super::state::{MemoryState, free_after, lasts, millis};
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::base::record::{Record, StoredRecord};
@@ -233,7 +233,8 @@ pub(super) fn refusal(
     token: Token,
     now: ServerTime,
 ) -> Refusal {
-    let is_a_strangers = matches!(&document.phase, Phase::Held(hold) if hold.token == STRANGER);
+    let is_a_strangers =
+        matches!(&document.phase, Phase::Held(hold) if hold.token == Token::NOBODY);
     Refusal {
         cooling: matches!(document.phase, Phase::Closed(_)),
         record: document.record().cloned(),

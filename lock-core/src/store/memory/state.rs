@@ -8,15 +8,12 @@ use super::records::Records;
 use super::vote::Registers;
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
-use crate::base::token::{Address, Token};
+use crate::base::token::Address;
 use crate::protocol::{Around, Document, Millis, News as ProtocolNews, Push};
 use crate::store::{Event, Events, Failure, Grant, News};
 
 /// Events to report once the lock is released.
 pub(super) type Messages = Vec<(Events, Event)>;
-
-/// The owner of a key that a test has seized. No process has its address.
-pub(super) const STRANGER: Token = Token::NOBODY;
 
 #[derive(Default)]
 pub(super) struct MemoryState {

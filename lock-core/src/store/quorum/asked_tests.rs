@@ -8,11 +8,9 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::proposal_number::register_of;
-use super::test_nodes::{Between, manager_on, take};
+use super::test_nodes::{Between, manager_on, one_node, take};
 use super::undo::Undoing;
-use super::{QuorumNode, QuorumStore};
 use crate::base::clock::Clock;
-use crate::base::settings::Settings;
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome, Withdrawal};
@@ -208,19 +206,12 @@ async fn a_node_is_asked_again_after_the_caller_gave_up_its_first_question() {
 /// Such a node is not asked for the lease for seconds. A waiter that hears of it asks with another one.
 #[test]
 fn an_attempt_says_that_hints_withdraw_its_votes() {
-    let clock = Clock::default();
-    let timers = Timers::new(clock.clone());
-    let node = QuorumNode {
-        store: MemoryStore::new(clock),
-        shown: "0".to_owned(),
-    };
-    let names = TokenSource::new(Address::random());
+    let store = one_node(&Timers::new(Clock::default()));
     let lease = Extension {
         key: "k".into(),
-        token: names.fresh(),
+        token: TokenSource::new(Address::random()).fresh(),
         ttl: TTL,
     };
-    let store = QuorumStore::new(vec![node], Settings::default(), &timers, names);
     let ledger = Arc::default();
     let undoing = Undoing::new(&lease.acquire(), &ledger, Lane::KEEPER);
     assert!(ledger.claim(0));

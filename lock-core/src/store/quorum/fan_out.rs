@@ -150,13 +150,11 @@ impl<T> FanOut<T> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use super::super::test_nodes::one_node;
     use super::super::vote_ledger::only;
-    use super::super::{QuorumNode, QuorumStore};
     use super::*;
     use crate::base::clock::Clock;
-    use crate::base::settings::Settings;
-    use crate::base::token::{Address, TokenSource};
-    use crate::store::{MemoryStore, Released};
+    use crate::store::Released;
 
     #[tokio::test]
     async fn all_are_asked_before_the_first_answer_is_taken() {
@@ -182,14 +180,8 @@ mod tests {
 
     #[test]
     fn a_node_that_was_not_asked_or_not_heard_is_not_taken_for_silent() {
-        let clock = Clock::default();
-        let timers = Timers::new(clock.clone());
-        let node = QuorumNode {
-            store: MemoryStore::new(clock),
-            shown: "0".to_owned(),
-        };
-        let names = TokenSource::new(Address::random());
-        let store = QuorumStore::new(vec![node], Settings::default(), &timers, names);
+        let timers = Timers::new(Clock::default());
+        let store = one_node(&timers);
         let quorum = &store.quorum;
         quorum.nodes[0].answered();
         let is_up_after = |overdue, held_back| {

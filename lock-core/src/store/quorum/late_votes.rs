@@ -137,29 +137,22 @@ fn came(quorum: &Arc<Quorum>, undoing: &Undoing, ends: Moment, place: usize, out
 mod tests {
     use std::time::Duration;
 
-    use super::super::{QuorumNode, QuorumStore};
+    use super::super::test_nodes::one_node;
     use super::*;
     use crate::base::clock::Clock;
-    use crate::base::settings::Settings;
     use crate::base::token::{Address, TokenSource};
-    use crate::store::{Extension, Lane, MemoryStore};
+    use crate::store::{Extension, Lane};
     use crate::timer::Timers;
 
     /// Returns whether a vote counts that arrives when its time ends so much later than now.
     fn counts(left: Duration) -> bool {
-        let clock = Clock::default();
-        let timers = Timers::new(clock.clone());
-        let node = QuorumNode {
-            store: MemoryStore::new(clock),
-            shown: "0".to_owned(),
-        };
-        let names = TokenSource::new(Address::random());
+        let timers = Timers::new(Clock::default());
+        let store = one_node(&timers);
         let lease = Extension {
             key: "k".into(),
-            token: names.fresh(),
+            token: TokenSource::new(Address::random()).fresh(),
             ttl: Duration::from_secs(10),
         };
-        let store = QuorumStore::new(vec![node], Settings::default(), &timers, names);
         let ledger = Arc::default();
         let undoing = Undoing::new(&lease.acquire(), &ledger, Lane::KEEPER);
         assert!(ledger.claim(0));

@@ -200,9 +200,9 @@ fn remember(store: &dyn Store, token: Token) -> BoxFuture<'_, Outcome> {
     store.execute(Operation::Remember(release_of(token), record), Lane::KEEPER)
 }
 
-/// When a majority has the record, the token has no use. Its votes may be forgotten, because the record was sent before.
-#[tokio::test]
-async fn a_node_that_misses_a_record_does_not_keep_the_token() {
+/// Ends a lease while a node is out, which must not keep the token: when a majority has the record or the cooldown, the token
+/// has no use. Its votes may be forgotten, because the end was sent before.
+async fn ends_without_a_node(end: impl AsyncFnOnce(&dyn Store, Token)) {
     let scene = OneMute::new();
     let store = scene.quorum().await;
     let token = TokenSource::new(Address::random()).fresh();
@@ -210,9 +210,26 @@ async fn a_node_that_misses_a_record_does_not_keep_the_token() {
         node.execute(acquiring(token), Lane::KEEPER).await;
     }
     scene.goes_out(&store);
-    let remembered = remember(&*store, token).await;
-    assert!(matches!(remembered, Outcome::Remembered(Remembered::Yes)));
+    end(&*store, token).await;
     scene.is_made_up_for().await;
+}
+
+#[tokio::test]
+async fn a_node_that_misses_a_record_does_not_keep_the_token() {
+    ends_without_a_node(async |store, token| {
+        let remembered = remember(store, token).await;
+        assert!(matches!(remembered, Outcome::Remembered(Remembered::Yes)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_node_that_misses_a_cooldown_does_not_keep_the_token() {
+    ends_without_a_node(async |store, token| {
+        let cooled = cool(store, token).await;
+        assert!(matches!(cooled, Outcome::Released(Released::Yes)));
+    })
+    .await;
 }
 
 fn cool(store: &dyn Store, token: Token) -> BoxFuture<'_, Outcome> {
@@ -262,19 +279,4 @@ async fn a_cooldown_that_was_given_up_finds_the_token_when_it_is_repeated() {
     let repeated = cool(&*store, token).await;
     assert!(matches!(repeated, Outcome::Released(Released::Yes)));
     drop(guard);
-}
-
-/// When a majority has the cooldown, the token has no use. Its votes may be forgotten, because the cooldown was sent before.
-#[tokio::test]
-async fn a_node_that_misses_a_cooldown_does_not_keep_the_token() {
-    let scene = OneMute::new();
-    let store = scene.quorum().await;
-    let token = TokenSource::new(Address::random()).fresh();
-    for node in &scene.stores {
-        node.execute(acquiring(token), Lane::KEEPER).await;
-    }
-    scene.goes_out(&store);
-    let cooled = cool(&*store, token).await;
-    assert!(matches!(cooled, Outcome::Released(Released::Yes)));
-    scene.is_made_up_for().await;
 }
