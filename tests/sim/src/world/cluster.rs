@@ -129,7 +129,9 @@ impl State {
         }
         self.view(node).serves = false;
         let soon = self.now + self.rng.below(REJOINS);
-        self.send_news(node, node, soon, News::Serves);
+        let news = News::Serves;
+        // An operator's command to the node does not wait for it.
+        self.at(soon, Event::Heard { node, news });
         self.catches_up(node);
     }
 

@@ -85,10 +85,15 @@ impl State {
             to,
             in_dispute,
         } = it;
-        if !self.owns(from, slot) {
+        match self.view(from).owner(slot) {
+            Some(owner) if owner == from => {}
+            // The move has ended before this step, which had to wait.
+            Some(owner) if owner == to => return,
             // Another node has taken its place.
-            self.view(to).settle(slot);
-            return;
+            _ => {
+                self.view(to).settle(slot);
+                return;
+            }
         }
         if !self.is_well(from) || !self.is_well(to) {
             self.plan_step(self.now + AGAIN, it, step);
