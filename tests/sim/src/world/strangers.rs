@@ -57,6 +57,18 @@ impl State {
         }
     }
 
+    /// Returns whether a key is one of another type that a stranger has put there, and has not deleted yet.
+    pub fn is_of_another_type(&self, server: usize, key: &[u8]) -> bool {
+        let is_its = |number: &usize| {
+            let fault = &self.faults[*number].fault;
+            matches!(fault, Fault::OtherType { key: its, .. } if its == key)
+                && fault.server() == Some(server)
+        };
+        let entry = self.hosts[server].server.entry(key);
+        matches!(entry, Some(entry) if matches!(entry.data, Data::Hash(_)))
+            && self.strangers.iter().any(is_its)
+    }
+
     fn after_stranger(&mut self, server: usize) {
         self.hosts[server].is_strange = true;
         self.after_operator(server);
