@@ -72,7 +72,10 @@ impl Worker {
             });
         });
         sim().change(|state| state.block(self.process, BLOCKED));
-        sleep(Duration::from_nanos(MILLI)).await;
+        // The step that runs goes on where the process stops inside of it, for longer than a sleep.
+        while sim().now() < from + BLOCKED {
+            sleep(Duration::from_nanos(MILLI)).await;
+        }
         let is_there = sim().look(|state| {
             let entry = state.hosts[0].server.entry(key.as_bytes());
             let millis = state.server_time(0) / 1_000;
