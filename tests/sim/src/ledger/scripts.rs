@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::world::{MILLI, SECOND, State};
+use crate::world::{MILLI, SECOND, State, slowest_segment};
 
 /// The time in which a manager may still be connecting.
 const START: u64 = SECOND;
@@ -32,7 +32,8 @@ impl Ledger {
             && state.now > START
             && before.is_some_and(|before| before.released.is_some())
             && !self.was_contended(state, call)
-            && !self.has_others_beside(state.now, call);
+            && !self.has_others_beside(state.now, call)
+            && !self.has_renewals_on_their_way(plan, state.now, call);
         let it = &self.calls[call];
         let is_free = it.keys.iter().all(|key| state.value_of(0, *key).is_none());
         (is_quiet && is_free && it.keys.len() == 1).then(|| state.hosts[0].server.scripts)
@@ -73,6 +74,17 @@ impl Ledger {
         others.any(is_open) || unpolled.any(|it| it.until.saturating_add(LOOKS_AGAIN.end) > now)
     }
 
+    /// Returns whether a renewal of another key, whose lock was left a moment ago, may still be on its way to the server.
+    fn has_renewals_on_their_way(&self, plan: &Plan, now: u64, call: usize) -> bool {
+        let keys = &self.calls[call].keys;
+        let slowest = slowest_segment(plan.latency);
+        self.calls[..call].iter().any(|it| {
+            let is_renewed = |left: u64| it.watched || left >= it.asked + it.ttl / 3;
+            let left = it.left.filter(|left| is_renewed(*left));
+            it.keys != *keys && left.is_some_and(|left| left + slowest > now)
+        })
+    }
+
     /// Checks that a granted call has run no script.
     pub fn check_scripts(&mut self, state: &State, call: usize, before: u64) {
         // The scripts of calls beside this one, and those that undo what it has asked for, are not its own.
@@ -84,5 +96,50 @@ impl Ledger {
             let text = format!("{count}: {}", self.show(call));
             self.violates("a free lock takes a script", text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owning;
+    use super::super::tests::{asks, calm, rules, world};
+    use super::*;
+
+    /// The rules that are broken where a script arrives beside a call, and a lock of this key was held before from second 2
+    /// on, for so many milliseconds of its ttl of a second, and left so many ago.
+    fn broken(key: usize, held: u64, ago: u64) -> Vec<&'static str> {
+        let mut plan = calm();
+        plan.processes.truncate(1);
+        plan.processes[0].tasks.truncate(1);
+        plan.latency = 5 * MILLI;
+        let mut ledger = Ledger::default();
+        let before = asks(&mut ledger, Owning::Alone, None, 2, Some(2));
+        let left = 2 * SECOND + held * MILLI;
+        let it = &mut ledger.calls[before];
+        (it.keys, it.answer) = (vec![key], Answer::Granted);
+        (it.left, it.released) = (Some(left), Some(left));
+        let call = asks(&mut ledger, Owning::Alone, None, 3, Some(4));
+        ledger.calls[call].answer = Answer::Granted;
+        let sim = world();
+        sim.change(|state| {
+            state.now = left + ago * MILLI;
+            if let Some(scripts) = ledger.scripts_before(&plan, state, call) {
+                state.hosts[0].server.scripts += 1;
+                ledger.check_scripts(state, call, scripts);
+            }
+        });
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn only_a_renewal_that_may_be_on_its_way_is_no_script_of_a_later_call() {
+        let rule = "a free lock takes a script";
+        let slowest = slowest_segment(5 * MILLI) / MILLI;
+        assert!(broken(1, 350, 1).is_empty());
+        assert!(broken(1, 350, slowest - 1).is_empty());
+        assert_eq!(broken(1, 350, slowest + 1), [rule]);
+        assert_eq!(broken(1, 300, 1), [rule]);
+        assert_eq!(broken(0, 350, 1), [rule]);
     }
 }
