@@ -6,6 +6,7 @@ use super::{Call, Ledger};
 use crate::plan::{Plan, Topology};
 use crate::world::{Fault, MILLI};
 
+const MILLION: u64 = 1_000_000;
 /// The time in which a manager may still be connecting, and receives no pushes.
 const START: u64 = 100 * MILLI;
 
@@ -27,7 +28,7 @@ impl Ledger {
         if others || plan.has_stops() || plan.topology == Topology::Redlock {
             return;
         }
-        self.check_order_of_tasks();
+        self.check_order_of_tasks(plan);
         if plan.ends() == 0 && !plan.habits.unrenewed {
             let waiting = self.waiting(plan);
             self.check_order_of_processes(&waiting);
@@ -35,7 +36,7 @@ impl Ledger {
         }
     }
 
-    fn check_order_of_tasks(&mut self) {
+    fn check_order_of_tasks(&mut self, plan: &Plan) {
         // The call of each process and key that waits for longest.
         let mut longest: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for number in 0..self.calls.len() {
@@ -46,9 +47,11 @@ impl Ledger {
             }
             let line = (call.process, key);
             let answered = |call: &Call| call.answered.unwrap_or(u64::MAX);
-            // A caller whose wait is over asks once more, and stands in the line no more.
+            // A caller whose wait is over, by the clock of its process, asks once more, and stands in the line no more.
             let in_line = |call: &Call| {
-                let over = call.wait.map_or(u64::MAX, |wait| call.asked + wait);
+                let ahead = plan.processes[call.process].ppm.max(0).unsigned_abs();
+                let lasts = |wait: u64| wait - wait * ahead / (MILLION + ahead);
+                let over = call.wait.map_or(u64::MAX, |wait| call.asked + lasts(wait));
                 answered(call).min(over)
             };
             match longest.get(&line) {
@@ -133,5 +136,38 @@ impl Call {
             None => self.answered,
         };
         end.unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, calm, rules};
+    use super::super::{Answer, Owning};
+    use super::*;
+    use crate::world::SECOND;
+
+    /// The rules that are broken where the clock of a process is so fast, a call waits there from second 2 on for 300 ms,
+    /// and a later one gets the key so many microseconds before that.
+    fn broken(ppm: i64, before: u64) -> Vec<&'static str> {
+        let mut plan = calm();
+        plan.processes[0].ppm = ppm;
+        let mut ledger = Ledger::default();
+        let first = asks(&mut ledger, Owning::Alone, Some(300 * MILLI), 2, Some(3));
+        ledger.calls[first].answer = Answer::Busy;
+        let later = asks(&mut ledger, Owning::Alone, None, 2, Some(3));
+        let granted = 2 * SECOND + 300 * MILLI - before * 1_000;
+        ledger.calls[later].answered = Some(granted);
+        ledger.calls[later].left = Some(granted);
+        ledger.check_order(&plan);
+        rules(&ledger)
+    }
+
+    #[test]
+    fn a_call_stands_in_line_to_the_end_of_its_wait_by_the_clock_of_its_process() {
+        let rule = "a task is served before an earlier one";
+        assert!(broken(1_000, 299).is_empty());
+        assert_eq!(broken(1_000, 301), [rule]);
+        assert_eq!(broken(0, 299), [rule]);
+        assert_eq!(broken(-1_000, 299), [rule]);
     }
 }
