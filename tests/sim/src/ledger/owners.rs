@@ -2,7 +2,7 @@
 
 use super::{Answer, Claim, Ledger, Owning, limits};
 use crate::plan::{Plan, Topology};
-use crate::world::{Fault, State};
+use crate::world::{EPOCH, Fault, Kind, MICRO, State};
 
 impl Ledger {
     /// Checks that spans of owners do not overlap, and that a later owner has a higher token.
@@ -18,7 +18,7 @@ impl Ledger {
             }
             let may_forget = may_forget_tokens(plan) || steps && passes_on;
             if !plan.loses_data() && !may_forget {
-                self.check_tokens(plan, of_a_key);
+                self.check_tokens(plan, state, of_a_key);
             }
         }
     }
@@ -51,7 +51,7 @@ impl Ledger {
         }
     }
 
-    fn check_tokens(&mut self, plan: &Plan, claims: &[Claim]) {
+    fn check_tokens(&mut self, plan: &Plan, state: &State, claims: &[Claim]) {
         let may_repeat = may_repeat_tokens(plan);
         let steps = plan.faults.iter();
         let steps = steps.filter(|it| it.fault.clock_step().is_some());
@@ -63,7 +63,7 @@ impl Ledger {
                 let goes_on =
                     self.calls[later.call].goes_on == Some(it.call) || self.goes_on_with(it, later);
                 let may_be_equal = both_share || goes_on && it.token == later.token;
-                self.is_earlier(plan, it, later)
+                self.is_earlier(plan, state, it, later)
                     && it.token >= later.token
                     && !may_be_equal
                     && !self.was_freed_before(later)
@@ -89,12 +89,32 @@ impl Ledger {
     }
 
     /// Returns whether one owner was granted the key before another one.
-    fn is_earlier(&self, plan: &Plan, it: &Claim, later: &Claim) -> bool {
+    fn is_earlier(&self, plan: &Plan, state: &State, it: &Claim, later: &Claim) -> bool {
         if plan.may_forget() {
             // Two masters may grant a key for a while, in another order than their answers arrive.
-            return self.calls[it.call].answered < Some(self.calls[later.call].asked);
+            let answered = self.calls[it.call].answered;
+            return answered < Some(self.calls[later.call].asked)
+                && !self.was_granted_before(state, later, answered);
         }
         it.until < later.from
+    }
+
+    /// Returns whether a server has set the key of a body at the time that its token says, before another call was answered,
+    /// and has no other value since. The ledger hears of such an owner when the body begins, which may be late.
+    fn was_granted_before(&self, state: &State, later: &Claim, answered: Option<u64>) -> bool {
+        let call = &self.calls[later.call];
+        let begins = call.asked;
+        let micros = |at: u64| EPOCH as u64 + at / MICRO;
+        call.answered == Some(begins)
+            && state.hosts.iter().any(|host| {
+                let writes = host.writes.iter().rev();
+                let mut values = writes.filter(|it| {
+                    it.key == later.key && it.kind != Kind::Lengthened && it.at <= begins
+                });
+                values.next().is_some_and(|it| {
+                    it.kind != Kind::Gone && micros(it.at) == later.token && Some(it.at) < answered
+                })
+            })
     }
 
     pub(super) fn show_claim(&self, claim: &Claim) -> String {
@@ -132,4 +152,62 @@ fn may_forget_tokens(plan: &Plan) -> bool {
         return moves_back && !is_calm || may_repeat_tokens(plan);
     }
     plan.has(|fault| matches!(fault, Fault::Promote { .. })) && (steps || differ)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, rules, with, world};
+    use super::*;
+    use crate::world::{MILLI, SECOND, Write};
+
+    /// A write of key 0 at a time in milliseconds.
+    fn write(at: u64, value: u64, kind: Kind) -> Write {
+        Write {
+            at: at * MILLI,
+            key: 0,
+            value,
+            kind,
+            is_strange: false,
+            lasts: SECOND,
+        }
+    }
+
+    /// The rules that are broken where a call is answered at second 3, with the time 2 900 ms as its token, and a later one
+    /// at second 4, with 2 800 ms, and a former master has had these values of the key.
+    fn broken(asked: u64, values: &[Write]) -> Vec<&'static str> {
+        let mut plan = with(Fault::Promote { server: 1 });
+        (plan.topology, plan.replicas) = (Topology::Sentinel, vec![0]);
+        let mut ledger = Ledger::default();
+        for (asked, answered, token) in [(3_000, 3_000, 2_900), (asked, 4_000, 2_800)] {
+            let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(4));
+            let it = &mut ledger.calls[call];
+            (it.asked, it.answered) = (asked * MILLI, Some(answered * MILLI));
+            it.answer = Answer::Granted;
+            ledger.claims(call, EPOCH as u64 + token * 1_000, answered * MILLI);
+        }
+        let sim = world();
+        sim.change(|state| {
+            state.add_server();
+            state.hosts[0].writes.extend(values.iter().cloned());
+            state.hosts[1].writes.push(write(2_900, 2, Kind::Set));
+        });
+        sim.look(|state| ledger.check_owners(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn a_body_that_begins_late_may_have_a_token_below_one_of_another_master() {
+        let rule = "a token does not rise";
+        let set = write(2_800, 1, Kind::Set);
+        let lengthened = write(3_500, 1, Kind::Lengthened);
+        assert!(broken(4_000, &[set.clone(), lengthened.clone()]).is_empty());
+        assert_eq!(broken(3_900, &[set.clone(), lengthened]), [rule]);
+        assert_eq!(broken(4_000, &[]), [rule]);
+        assert_eq!(broken(4_000, &[write(3_500, 1, Kind::Set)]), [rule]);
+        for (value, kind) in [(3, Kind::Replaced), (0, Kind::Gone)] {
+            let values = [set.clone(), write(3_500, value, kind)];
+            assert_eq!(broken(4_000, &values), [rule]);
+        }
+    }
 }
