@@ -259,8 +259,8 @@ fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
     ledger.check_pings(plan);
     ledger.check_foreign(plan);
     if plan.is_plain() {
-        ledger.check_order(plan);
         sim.look(|state| {
+            ledger.check_order(plan, state);
             ledger.check_noticed(plan, state);
             ledger.check_strikes(plan, state);
             ledger.check_the_dead(plan, state);

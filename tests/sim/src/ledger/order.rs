@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Call, Ledger};
 use crate::plan::{Plan, Topology};
-use crate::world::{Fault, MILLI};
+use crate::world::{Fault, MILLI, State};
 
 const MILLION: u64 = 1_000_000;
 /// The time in which a manager may still be connecting, and receives no pushes.
@@ -15,13 +15,14 @@ pub(super) struct Waiting {
     pub(super) call: usize,
     pub(super) process: usize,
     pub(super) key: usize,
+    pub(super) asked: u64,
     /// From when on it is in the server's queue.
     pub(super) from: u64,
     pub(super) until: u64,
 }
 
 impl Ledger {
-    pub fn check_order(&mut self, plan: &Plan) {
+    pub fn check_order(&mut self, plan: &Plan, state: &State) {
         let keeps_order =
             |fault: &Fault| matches!(fault, Fault::StepClock { .. } | Fault::ForgetScripts { .. });
         let others = plan.has(|fault| !keeps_order(fault));
@@ -32,7 +33,7 @@ impl Ledger {
         if plan.ends() == 0 && !plan.habits.unrenewed {
             let waiting = self.waiting(plan);
             self.check_order_of_processes(&waiting);
-            self.check_passes(plan, &waiting);
+            self.check_passes(plan, state, &waiting);
         }
     }
 
@@ -90,6 +91,7 @@ impl Ledger {
                     call: number,
                     process: call.process,
                     key,
+                    asked: call.asked,
                     from,
                     until,
                 });
@@ -141,7 +143,7 @@ impl Call {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, rules};
+    use super::super::tests::{asks, calm, rules, world};
     use super::super::{Answer, Owning};
     use super::*;
     use crate::world::SECOND;
@@ -158,7 +160,9 @@ mod tests {
         let granted = 2 * SECOND + 300 * MILLI - before * 1_000;
         ledger.calls[later].answered = Some(granted);
         ledger.calls[later].left = Some(granted);
-        ledger.check_order(&plan);
+        let sim = world();
+        sim.look(|state| ledger.check_order(&plan, state));
+        sim.end();
         rules(&ledger)
     }
 

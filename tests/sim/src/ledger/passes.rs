@@ -2,8 +2,8 @@
 
 use super::order::Waiting;
 use super::{Claim, Ledger};
-use crate::plan::Plan;
-use crate::world::MILLI;
+use crate::plan::{Plan, lock_name};
+use crate::world::{MICRO, MILLI, State};
 
 /// A lease passes on so often while a process waits, and for so long.
 const PASSES: usize = 32;
@@ -12,6 +12,7 @@ const TIME: u64 = 20 * MILLI;
 const STEPS: u64 = 2 * MILLI;
 
 /// Owners of one process, one behind the other, without another process in between.
+#[derive(Clone)]
 struct Run {
     process: usize,
     key: usize,
@@ -20,8 +21,32 @@ struct Run {
     last_call: usize,
 }
 
+impl Run {
+    /// The parts of the run that begin with a turn: the master has given the key to a waiter of this process that was in the
+    /// queue before the other process asked.
+    fn without_turns(&self, state: &State, other: &Waiting) -> Vec<Run> {
+        let master = &state.hosts[state.service.master];
+        let given = master.given.get(lock_name(self.key).as_bytes());
+        let is_turn = |before: u64, begin: u64| {
+            let mut given = given.into_iter().flatten();
+            given.any(|(at, age)| {
+                let queued = at.saturating_sub(age.unsigned_abs() * MICRO);
+                (before..=begin).contains(at) && *age >= 0 && queued < other.asked
+            })
+        };
+        let part = |begins: &[u64]| Run {
+            begins: begins.to_vec(),
+            ..self.clone()
+        };
+        let parts = self
+            .begins
+            .chunk_by(|before, begin| !is_turn(*before, *begin));
+        parts.map(part).collect()
+    }
+}
+
 impl Ledger {
-    pub(super) fn check_passes(&mut self, plan: &Plan, waiting: &[Waiting]) {
+    pub(super) fn check_passes(&mut self, plan: &Plan, state: &State, waiting: &[Waiting]) {
         let mut claims = self.claims.clone();
         claims.sort_by_key(|claim| (claim.key, claim.from));
         let runs = self.runs(&claims);
@@ -29,7 +54,7 @@ impl Ledger {
             let others = runs.iter().filter(|run| {
                 run.key == one.key && run.process != one.process && run.begins[0] < one.until
             });
-            for run in others {
+            for run in others.flat_map(|run| run.without_turns(state, one)) {
                 let since = one.from.max(run.begins[0]);
                 let beside = run
                     .begins
@@ -102,5 +127,48 @@ impl Ledger {
             let text = format!("{short} times");
             self.violates("a lease leaves a process that is alone", text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owning;
+    use super::super::tests::{asks, calm, owns, rules, world};
+    use super::*;
+    use crate::world::SECOND;
+
+    /// The rules that are broken where a process has the key from second 2 to 3 and from 4 to 5, another one waits for it
+    /// from 3 s on, and the server has given it to a waiter at this time, after so many milliseconds in the queue.
+    fn broken(at: u64, waited: i64) -> Vec<&'static str> {
+        let mut ledger = Ledger::default();
+        owns(&mut ledger, Owning::Alone, 1, 2, 3);
+        owns(&mut ledger, Owning::Alone, 2, 4, 5);
+        let call = asks(&mut ledger, Owning::Alone, None, 3, Some(6));
+        ledger.calls[call].process = 1;
+        let one = Waiting {
+            call,
+            process: 1,
+            key: 0,
+            asked: 3 * SECOND,
+            from: 3 * SECOND,
+            until: 6 * SECOND,
+        };
+        let sim = world();
+        sim.change(|state| {
+            let given = vec![(at * MILLI, waited * 1_000)];
+            state.hosts[0].given.insert(b"lockkit:k0".to_vec(), given);
+        });
+        sim.look(|state| ledger.check_passes(&calm(), state, &[one]));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn a_turn_of_a_waiter_that_was_in_the_queue_before_is_no_pass() {
+        let rule = "a process passes a lock on beside a waiter for long";
+        assert!(broken(3_900, 901).is_empty());
+        assert_eq!(broken(3_900, 899), [rule]);
+        assert_eq!(broken(1_900, 901), [rule]);
+        assert_eq!(broken(4_100, 1_200), [rule]);
     }
 }
