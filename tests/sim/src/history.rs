@@ -286,7 +286,7 @@ fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
             ledger.check_turns(plan, state);
             ledger.check_strangers(plan, state);
         });
-        ledger.check_share_refusals(plan);
+        sim.look(|state| ledger.check_share_refusals(plan, state));
         ledger.check_share_order(plan);
         ledger.check_losses(plan);
     }

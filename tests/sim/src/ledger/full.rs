@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::calm::{Calm, calls_tell_all};
 use super::{Answer, Call, Ledger, Owning};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::world::{Fault, MILLI, Planned};
+use crate::world::{Fault, Kind, MILLI, Planned, State};
 
 /// A call that asks no server is answered within this time.
 const AT_ONCE: u64 = MILLI;
@@ -13,7 +13,7 @@ const AT_ONCE: u64 = MILLI;
 const SLOW: u64 = MILLI;
 
 impl Ledger {
-    pub fn check_share_refusals(&mut self, plan: &Plan) {
+    pub fn check_share_refusals(&mut self, plan: &Plan, state: &State) {
         if !plan.has_shares() {
             return;
         }
@@ -26,11 +26,12 @@ impl Ledger {
                 if call.answer != Answer::Busy || plan.ends_early(call.process) {
                     continue;
                 }
+                let meets_itself = meets_itself(plan, state, call);
                 if is_share && is_early(call) {
                     let text = self.show(number);
                     self.violates("a share is refused before its wait is over", text);
                 }
-                if tells_all {
+                if tells_all && !meets_itself {
                     self.check_share_refusal(plan, &calm, &of_key, number);
                 }
                 if is_share {
@@ -144,6 +145,26 @@ fn is_early(call: &Call) -> bool {
     }
 }
 
+/// Returns whether a call may have been refused by a question of its own. Where replicas acknowledge, each further question
+/// asks for another lease and steps over the one before. When two of them have no answer, the second one may not have
+/// arrived, and the third one meets the first, until that is undone.
+fn meets_itself(plan: &Plan, state: &State, call: &Call) -> bool {
+    let unanswered = 2 * plan.processes[call.process].operation_timeout;
+    let span = (call.asked, call.answered.unwrap_or(u64::MAX));
+    let Some(third) = span.1.checked_sub(unanswered - unanswered / 100) else {
+        return false;
+    };
+    let writes = state.hosts[0].writes.iter().rev();
+    let mut values =
+        writes.filter(|it| call.keys == [it.key] && it.kind != Kind::Lengthened && it.at <= span.1);
+    plan.acks > 0
+        && call.wait != Some(0)
+        && plan.touches(call.process, span, Fault::disturbs)
+        && values
+            .next()
+            .is_some_and(|it| it.kind == Kind::Set && (span.0..=third).contains(&it.at))
+}
+
 /// Returns whether a majority of the servers of a quorum may have had a dead waiter before a call. They do not count who
 /// listens, so it keeps shares out for some seconds.
 fn stands_behind_the_dead(plan: &Plan, call: &Call) -> bool {
@@ -155,4 +176,58 @@ fn stands_behind_the_dead(plan: &Plan, call: &Call) -> bool {
     let dead = plan.faults.iter().filter(is_before);
     let servers: BTreeSet<Option<usize>> = dead.map(|it| it.fault.server()).collect();
     plan.topology == Topology::Redlock && servers.len() > plan.minority()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, calm, rules, world};
+    use super::*;
+    use crate::plan::Verb;
+    use crate::world::{SECOND, Write};
+
+    /// The rules that are broken where a call of process 0 asks at second 2 and is refused at second 4, the answers to this
+    /// process are slow, and the key was set at this time in milliseconds.
+    fn broken(process: usize, acks: u16, set: u64) -> Vec<&'static str> {
+        let mut plan = calm();
+        (plan.topology, plan.acks, plan.replicas) = (Topology::Replicas, acks, vec![0]);
+        plan.verbs = vec![Verb::Downgrade];
+        plan.processes[0].operation_timeout = 500 * MILLI;
+        let (server, by) = (0, 300 * MILLI);
+        plan.faults.push(Planned {
+            at: 2 * SECOND,
+            lasts: 2 * SECOND,
+            fault: Fault::Slow {
+                process,
+                server,
+                by,
+            },
+        });
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, Some(SECOND), 2, Some(4));
+        ledger.calls[call].answer = Answer::Busy;
+        let sim = world();
+        sim.change(|state| {
+            state.hosts[0].writes.push(Write {
+                at: set * MILLI,
+                key: 0,
+                value: 1,
+                kind: Kind::Set,
+                is_strange: false,
+                lasts: 10 * SECOND,
+            });
+        });
+        sim.look(|state| ledger.check_share_refusals(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn only_a_question_of_its_own_without_an_answer_refuses_a_call() {
+        let rule = "a call is refused that no other was in the way of";
+        assert!(broken(0, 1, 2_300).is_empty());
+        assert_eq!(broken(1, 1, 2_300), [rule]);
+        assert_eq!(broken(0, 0, 2_300), [rule]);
+        assert_eq!(broken(0, 1, 1_900), [rule]);
+        assert_eq!(broken(0, 1, 3_100), [rule]);
+    }
 }
