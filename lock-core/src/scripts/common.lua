@@ -122,6 +122,8 @@ local function hand_over(queue, lock, mark, channels, time, now, least, ours, he
         -- The key was not handed off, and the waiter keeps its entry.
         put_back(queue, head, lock, channels)
         unnotified = true
+        -- Without the right to DEL, too, the key would stay with this waiter.
+        if receivers and redis.pcall('SET', lock, token, 'PXAT', 1).ok then ours = false end
         break
       end
       if receivers ~= 0 then

@@ -129,7 +129,12 @@ local function admit()
       if is_caller then
         mine = fenced
       elseif type(receivers) ~= 'number' then
-        remove(who)
+        -- As in hand_over.
+        if value == who and redis.pcall('SET', lock, who, 'PXAT', 1).ok then
+          value, inside = false, 0
+        else
+          remove(who)
+        end
         unnotified = true
         return put_back(KEYS[3], head, lock, ARGV[5])
       elseif receivers == 0 then

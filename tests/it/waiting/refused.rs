@@ -13,7 +13,7 @@ use super::{Waiter, its_turn, keys, long, manager, millis, on};
 
 /// The commands of scripts on a lock, its queue and the high-water mark. In pairs, the undo of the first command is
 /// refused too.
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 16] = [
     &["evalsha"],
     &["time"],
     &["time", "zadd"],
@@ -29,6 +29,7 @@ const COMMANDS: [&[&str]; 15] = [
     &["zrange"],
     &["zpopmin"],
     &["publish"],
+    &["publish", "del"],
 ];
 
 /// A server with the user of an owner, and a manager of waiters with all rights.

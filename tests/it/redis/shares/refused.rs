@@ -61,6 +61,19 @@ async fn a_share_that_may_not_lengthen_the_key_is_not_inside() {
 }
 
 #[tokio::test]
+async fn a_waiter_that_may_neither_be_told_nor_be_taken_out_stays_in_line_beside_a_free_key() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let [first, second] = [1, 2].map(|number| token(number, READER));
+    let waiter = format!("{second} 2000");
+    server.cli(&["ZADD", QUEUE, "1", &waiter]);
+    server.cli(&["ACL", "SETUSER", "default", "-publish", "-del"]);
+    assert_eq!(share(&server, "leave", &first, "60000"), "7");
+    assert_eq!(server.cli(&["ZRANGE", QUEUE, "0", "-1"]), waiter);
+    assert_eq!(server.get(LOCK), None);
+}
+
+#[tokio::test]
 async fn the_last_share_that_may_not_delete_the_key_is_still_inside() {
     needs!(redis);
     let server = RedisServer::start();
