@@ -87,6 +87,7 @@ impl Record {
 
 /// A record as a store has it.
 #[derive(Default, PartialEq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) struct StoredRecord {
     /// The fencing token of the owner that left it, 0 if it had none.
     pub(crate) fence: u64,

@@ -1,7 +1,7 @@
 //! The invariants of every state of the model, and the check that every waiter gets the lock.
 
-use super::process::Name;
-use super::server::{Push, Value};
+use super::process::{Name, Push};
+use super::server::Value;
 use super::world::{Cooling, Limits, Message, Step, World, Wrong};
 
 impl Message {
@@ -45,22 +45,21 @@ impl World {
             if windows.next().is_some() {
                 return Err(Wrong::TwoOwners);
             }
-            let found = self.server.current(0).map(|(value, _)| value);
+            let found = self.server.current().map(|(value, _)| value);
             if found != Some(Value::Held(window.name)) {
                 return Err(Wrong::OwnerWithoutKey);
             }
         }
         self.check_cooldown()?;
-        let key = &self.server.keys[0];
-        let holder = key.entry.and_then(|entry| match entry.value {
-            Value::Held(name) => Some(name),
-            Value::Cooling(_) | Value::Done(_) | Value::ForeignOwner => None,
-        });
-        let recorded = matches!(self.server.current(0), Some((Value::Done(_), _)));
-        if recorded && !key.queue.is_empty() {
+        let (holder, recorded) = match self.server.current() {
+            Some((Value::Held(name), _)) => (Some(name), false),
+            Some((Value::Done(_), _)) => (None, true),
+            Some((Value::Cooling(_) | Value::ForeignOwner, _)) | None => (None, false),
+        };
+        if recorded && !self.server.document.queue.is_empty() {
             return Err(Wrong::QueuedBehindRecord);
         }
-        let waiting = key.queue.iter().map(|waiting| waiting.token);
+        let waiting = self.server.waiting().map(|(name, _)| name);
         let forgotten = holder
             .into_iter()
             .chain(waiting)
@@ -80,13 +79,14 @@ impl World {
         else {
             return Ok(());
         };
-        let stands = self.server.keys[0].entry.filter(|entry| {
+        let now = self.server.millis();
+        let stands = self.server.current().is_some_and(|(value, left)| {
             let values = [Value::Cooling(name), Value::Held(name), Value::Done(name)];
-            entry.ends == ends && values.contains(&entry.value)
+            now + left == ends && values.contains(&value)
         });
-        match stands {
-            None if self.server.micros / 1_000 < ends => Err(Wrong::CooldownCut),
-            _ => Ok(()),
+        match !stands && now < ends {
+            true => Err(Wrong::CooldownCut),
+            false => Ok(()),
         }
     }
 
@@ -136,7 +136,7 @@ impl World {
             Message::Ask(ask, ..) => ask.token.process == index,
             _ => false,
         };
-        let holds = matches!(self.server.current(0), Some((Value::Held(owner), _)) if owner.process == index);
+        let holds = matches!(self.server.current(), Some((Value::Held(owner), _)) if owner.process == index);
         !holds && !self.net.iter().any(asks)
     }
 

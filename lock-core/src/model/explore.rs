@@ -1,5 +1,6 @@
 //! A breadth-first search through all states of a model.
 
+use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
 use super::seen::{ByHash, print};
@@ -14,7 +15,11 @@ pub(super) trait Explored: Hash + Sized {
 
     fn steps(&self, limits: &Self::Limits) -> Vec<Self::Step>;
 
+    /// Returns the state after a step, which is not checked yet.
     fn after(&self, step: Self::Step, limits: &Self::Limits) -> Result<Self, Self::Wrong>;
+
+    /// Checks the invariants of a state.
+    fn check(&self, limits: &Self::Limits) -> Result<(), Self::Wrong>;
 
     /// Returns the ticks until every waiter has the lock, once nothing fails any more.
     fn longest_wait(&self, limits: &Self::Limits) -> Result<u64, Self::Wrong>;
@@ -43,34 +48,34 @@ pub(super) fn explore<W: Explored>(
 ) -> Exploration<W::Wrong, W::Step> {
     let start = W::start(limits);
     let mut seen = Seen::default();
-    seen.insert(print(&start), (0, 0));
+    let mut layer = vec![(print(&start), start)];
+    seen.insert(layer[0].0, (0, 0));
     let mut found = Exploration {
         states: 1,
         depth: 0,
         wrong: None,
         longest_wait: 0,
     };
-    let mut layer = vec![start];
     loop {
         let mut next = Vec::new();
-        for world in &layer {
-            let here = print(world);
+        for (here, world) in &layer {
             for (number, step) in (0..).zip(world.steps(limits)) {
                 let checked = world.after(step, limits).and_then(|after| {
                     let there = print(&after);
-                    if seen.contains_key(&there) {
+                    let Entry::Vacant(place) = seen.entry(there) else {
                         return Ok(());
-                    }
-                    seen.insert(there, (here, number));
+                    };
+                    place.insert((*here, number));
+                    after.check(limits)?;
                     if calm > 0 && there.is_multiple_of(calm) {
                         let waited = after.longest_wait(limits)?;
                         found.longest_wait = found.longest_wait.max(waited);
                     }
-                    next.push(after);
+                    next.push((there, after));
                     Ok(())
                 });
                 if let Err(wrong) = checked {
-                    let mut path = path_to::<W>(here, &seen, limits);
+                    let mut path = path_to::<W>(*here, &seen, limits);
                     path.push(step);
                     found.states = seen.len();
                     found.wrong = Some((wrong, path));

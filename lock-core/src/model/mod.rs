@@ -4,9 +4,9 @@
 //!
 //! A world is a server, some processes, and messages between them. Messages arrive at any time, in
 //! any order, or not at all. A process that does nothing for a while represents a stopped process.
-//! The server is a transcription of the scripts. The real [`Lease`](crate::lease::Lease) and the
-//! real [`Anchor`](crate::lease::deadline::Anchor) decide when and for how long a lease counts. The
-//! server's clock runs faster or slower than the processes' clock by 1 %.
+//! The server runs [`protocol`](crate::protocol), as the embedded store does; `tests/sim` compares that with the scripts.
+//! The real [`Lease`](crate::lease::Lease) and the real [`Anchor`](crate::lease::deadline::Anchor) decide when and for how
+//! long a lease counts. The server's clock runs faster or slower than the processes' clock by 1 %.
 //!
 //! In every state:
 //!
@@ -32,8 +32,6 @@ mod explore;
 mod fault;
 mod once;
 mod process;
-mod queue;
-mod record;
 pub(crate) mod seen;
 mod server;
 mod shares;
@@ -41,6 +39,7 @@ mod simulate;
 mod ticket;
 mod visit;
 mod world;
+mod wrong_server;
 
 mod faults_are_found;
 mod record_worlds;

@@ -261,7 +261,7 @@ pub(super) fn behind_a_gap(fault: Option<ModelFault>) -> u64 {
             world = take(world, Step::Deliver(0));
         }
     }
-    assert_eq!(world.server.current(0), None, "the key is left free");
+    assert_eq!(world.server.current(), None, "the key is left free");
     let waited = world.ticks_to_rest(0, &limits);
     waited.expect("the waiter gets there")
 }
@@ -294,9 +294,9 @@ pub(super) fn first_after_the_clock_went_back(fault: Option<ModelFault>) -> u8 {
             world = take(world, Step::Deliver(0));
         }
     }
-    let queue = &world.server.keys[0].queue;
+    let queue: Vec<_> = world.server.waiting().collect();
     assert_eq!(queue.len(), 2);
-    queue[0].token.process
+    queue[0].0.process
 }
 
 #[test]

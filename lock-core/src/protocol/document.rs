@@ -9,6 +9,7 @@ use crate::base::token::Token;
 
 /// The state of one key on the server. By default, the key has no owner and no waiter.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) struct Document {
     pub(crate) phase: Phase,
     /// In the order of arrival.
@@ -18,6 +19,7 @@ pub(crate) struct Document {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) enum Phase {
     #[default]
     Free,
@@ -30,6 +32,7 @@ pub(crate) enum Phase {
 
 /// A lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) struct Hold {
     pub(crate) token: Token,
     pub(crate) ends: Millis,
@@ -37,6 +40,7 @@ pub(crate) struct Hold {
 
 /// A cooldown or a record, which keeps the key taken after the end of its owner.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) struct Closed {
     /// The token of that owner.
     pub(crate) of: Token,
@@ -45,6 +49,7 @@ pub(crate) struct Closed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) struct Waiter {
     pub(crate) token: Token,
     /// The time for which a hand-over gives the key to the waiter.
@@ -54,6 +59,7 @@ pub(crate) struct Waiter {
 
 /// How long a waiter has waited, as far as the server knows.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) enum Waited {
     /// The waiter arrived at this time, in microseconds. The number is higher if the clock shows less than the number of the
     /// waiter before it.

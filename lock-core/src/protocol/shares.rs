@@ -5,6 +5,7 @@ use crate::base::share::ShareLimit;
 use crate::base::token::Token;
 
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) struct Shares {
     pub(crate) inside: Vec<Place>,
     /// The end of the key: that of its latest share, as it was last set.
@@ -12,6 +13,7 @@ pub(crate) struct Shares {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) struct Place {
     pub(crate) token: Token,
     pub(crate) ends: Millis,

@@ -45,7 +45,11 @@ impl Explored for ShareWorld {
     }
 
     fn after(&self, step: ShareStep, limits: &ShareLimits) -> Result<Self, ShareWrong> {
-        self.after(step, limits)
+        self.next(step, limits)
+    }
+
+    fn check(&self, limits: &ShareLimits) -> Result<(), ShareWrong> {
+        self.check(limits)
     }
 
     fn longest_wait(&self, limits: &ShareLimits) -> Result<u64, ShareWrong> {
@@ -135,10 +139,16 @@ impl ShareWorld {
         step: ShareStep,
         limits: &ShareLimits,
     ) -> Result<ShareWorld, ShareWrong> {
+        let world = self.next(step, limits)?;
+        world.check(limits)?;
+        Ok(world)
+    }
+
+    /// Returns the world after a step, which is not checked yet.
+    fn next(&self, step: ShareStep, limits: &ShareLimits) -> Result<ShareWorld, ShareWrong> {
         let mut world = self.clone();
         world.take_step(step, limits)?;
         world.net.sort_unstable();
-        world.check(limits)?;
         Ok(world)
     }
 

@@ -3,9 +3,11 @@
 use super::{Cooling, GIVEN, LATE_DUPLICATE, Limits, Message, World, Wrong};
 use crate::base::clock::Moment;
 use crate::lease::Extended;
+use crate::lease::cohort::GAP;
 use crate::model::fault::ModelFault;
-use crate::model::process::{LateDuplicate, Name};
-use crate::model::server::{AcquireReply, Around, Ask, ModelServer, Push, ReleaseReply, Value};
+use crate::model::process::{AcquireReply, Ask, LateDuplicate, Name, Push};
+use crate::model::server::{Surroundings, Value};
+use crate::protocol::{End, Ended, News, Operation, Reply, Way};
 
 impl World {
     pub(super) fn deliver(&mut self, message: Message, limits: &Limits) -> Result<(), Wrong> {
@@ -27,9 +29,9 @@ impl World {
                 self.apply(name.process, next_move, limits)
             }
             Message::Extend(name, sent, ttl) => {
-                let ours = self.serve(limits, &[name], |server, around| {
-                    server.extend(0, name, ttl, around)
-                })?;
+                let token = name.token();
+                let extend = Operation::Extend { token, ttl };
+                let ours = self.serve(&extend, false, limits)? == Reply::Done(Ended::Yes);
                 let owned = self.processes[usize::from(name.process)].owned.as_ref();
                 let awaited = owned.filter(|owned| owned.name == name);
                 if awaited.is_some_and(|owned| owned.extending == Some((sent, ttl))) {
@@ -52,18 +54,15 @@ impl World {
                 Ok(())
             }
             Message::Release(name, fence) => {
-                self.serve(limits, &[name], |server, around| {
-                    server.release(0, name, fence, false, around)
-                })?;
+                self.serves_end(name, fence, Way::Release, limits)?;
                 self.release_arrived(name);
                 Ok(())
             }
             Message::Vacate(name, fence) => {
-                let before = self.server.current(0);
-                self.serve(limits, &[name], |server, around| {
-                    server.vacate(0, name, fence, around)
-                })?;
-                let after = self.server.current(0);
+                let before = self.server.current();
+                let gap = u64::try_from(GAP.as_millis()).unwrap_or(u64::MAX);
+                self.serves_end(name, fence, Way::Vacate(gap), limits)?;
+                let after = self.server.current();
                 if after.is_some() && after != before {
                     return Err(Wrong::GapFilled);
                 }
@@ -74,9 +73,7 @@ impl World {
             Message::Remember(name, fence) => self.recorded(name, fence, limits),
             Message::CheckQueue(process) => {
                 let no_owner = Name { process, lease: 0 };
-                self.serve(limits, &[no_owner], |server, around| {
-                    server.release(0, no_owner, None, true, around)
-                })?;
+                self.serves_end(no_owner, None, Way::Leave, limits)?;
                 Ok(())
             }
             Message::Push(push) => self.push(push, limits),
@@ -86,19 +83,23 @@ impl World {
     /// Delivers a request; with `refused` the server refuses all writes now.
     pub(super) fn asked(
         &mut self,
-        ask: Ask<Name>,
+        ask: Ask,
         round: u8,
         refused: bool,
         limits: &Limits,
     ) -> Result<(), Wrong> {
         let replaced = ask.replaces.map_or(ask.token, |(replaced, _)| replaced);
         let held =
-            matches!(self.server.current(0), Some((value, _)) if value == Value::Held(replaced));
+            matches!(self.server.current(), Some((value, _)) if value == Value::Held(replaced));
         let passed_over = held && replaced != ask.token && self.others_wait(ask.token.process);
-        let answer = self.serve(limits, &[ask.token, replaced], |server, around| {
-            around.refuses_writes = refused;
-            server.acquire(0, ask, around)
-        })?;
+        let reply = self.serve(&ask.operation(), refused, limits)?;
+        let answer = match (reply, self.server.current()) {
+            (Reply::Granted(fence), _) => AcquireReply::Granted(fence),
+            (Reply::Busy(refused), Some((value, left))) => {
+                AcquireReply::Busy(value, left, self.server.micros, refused.queued)
+            }
+            (reply, found) => unreachable!("{reply:?} beside {found:?}"),
+        };
         if passed_over && matches!(answer, AcquireReply::Granted(_)) {
             return Err(Wrong::PassedOverTheQueue);
         }
@@ -115,11 +116,8 @@ impl World {
 
     /// Returns whether another living process waits for the lock.
     fn others_wait(&self, process: u8) -> bool {
-        let mut waiting = self.server.keys[0].queue.iter();
-        waiting.any(|one| {
-            let other = one.token.process;
-            other != process && self.processes[usize::from(other)].alive
-        })
+        let mut waiting = self.server.waiting().map(|(name, _)| name.process);
+        waiting.any(|other| other != process && self.processes[usize::from(other)].alive)
     }
 
     /// Delivers a cooldown.
@@ -128,13 +126,15 @@ impl World {
         // The command may change its own cooldown.
         let of_this = |cooling: &mut Cooling| cooling.name == name;
         let cooling = self.cooling.take_if(of_this);
-        let released = self.serve(limits, &[name], |server, around| {
-            server.cool(0, name, fence, millis, around)
-        })?;
+        let cool = Way::Cool {
+            span: millis,
+            until: 0,
+        };
+        let released = self.serves_end(name, fence, cool, limits)?;
         self.closed(name, fence);
         match cooling {
-            Some(Cooling { ends: None, .. }) if released == ReleaseReply::Yes => {
-                let ends = Some(self.server.micros / 1_000 + millis);
+            Some(Cooling { ends: None, .. }) if released == Ended::Yes => {
+                let ends = Some(self.server.millis() + millis);
                 self.cooling = Some(Cooling { name, ends });
             }
             // The command arrived twice, and the cooldown runs already.
@@ -157,7 +157,7 @@ impl World {
         self.release_arrived(name);
     }
 
-    fn push(&mut self, push: Push<Name>, limits: &Limits) -> Result<(), Wrong> {
+    fn push(&mut self, push: Push, limits: &Limits) -> Result<(), Wrong> {
         let (Push::HandedOver(name, ..) | Push::Next(name, _)) = push;
         if limits.has(ModelFault::SharedChannel) {
             // The other process hears the push too, and releases the grant that it did not request.
@@ -178,9 +178,7 @@ impl World {
             match push {
                 Push::HandedOver(..) => self.net.push(Message::Release(name, None)),
                 Push::Next(..) => {
-                    self.serve(limits, &[name], |server, around| {
-                        server.release(0, name, None, true, around)
-                    })?;
+                    self.serves_end(name, None, Way::Leave, limits)?;
                 }
             }
         }
@@ -196,28 +194,55 @@ impl World {
         }
     }
 
-    /// Runs a script for these tokens, and checks that it touches no other token's key.
-    pub(super) fn serve<R>(
+    /// Ends a lease or a wait at the server.
+    pub(super) fn serves_end(
         &mut self,
+        name: Name,
+        fence: Option<u64>,
+        way: Way,
         limits: &Limits,
-        tokens: &[Name],
-        script: impl FnOnce(&mut ModelServer<Name>, &mut Around<'_, Name>) -> R,
-    ) -> Result<R, Wrong> {
+    ) -> Result<Ended, Wrong> {
+        let token = name.token();
+        let end = Operation::End(End { token, fence, way });
+        match self.serve(&end, false, limits)? {
+            Reply::Ended { how, .. } => Ok(how),
+            reply => unreachable!("{reply:?}"),
+        }
+    }
+
+    /// Runs an operation, and checks that it touches no other token's key. With `refused` the server refuses all writes.
+    fn serve(
+        &mut self,
+        operation: &Operation,
+        refused: bool,
+        limits: &Limits,
+    ) -> Result<Reply, Wrong> {
         let processes = &self.processes;
-        let listens = |name: Name| processes[usize::from(name.process)].alive;
-        let mut around = Around {
+        let listens = |address| {
+            let living = (0..).zip(processes).filter(|(_, process)| process.alive);
+            let mut names = living.map(|(process, _)| Name { process, lease: 0 });
+            names.any(|name| name.token().address() == address)
+        };
+        let beside = Surroundings {
             listens: &listens,
-            pushes: Vec::new(),
-            refuses_writes: false,
+            refuses_writes: refused,
             fault: limits.fault,
         };
-        let before = self.server.current(0);
-        let reply = script(&mut self.server, &mut around);
-        let theirs = |value: Value<Name>| match value {
-            Value::Held(owner) => tokens.contains(&owner),
+        let before = self.server.current();
+        let (reply, pushes) = self.server.run(operation, &beside);
+        let (caller, replaced) = match operation {
+            Operation::Acquire(ask) => (ask.token, ask.replaces),
+            Operation::Extend { token, .. } => (*token, None),
+            Operation::End(end) => (end.token, None),
+            _ => unreachable!("no process sends it"),
+        };
+        let caller = Name::of(caller);
+        let tokens = [Some(caller), replaced.map(Name::of)];
+        let theirs = |value: Value| match value {
+            Value::Held(owner) => tokens.contains(&Some(owner)),
             Value::Cooling(_) | Value::Done(_) | Value::ForeignOwner => false,
         };
-        let after = self.server.current(0);
+        let after = self.server.current();
         if before.is_some_and(|(value, _)| !theirs(value)) && after != before {
             return Err(Wrong::ForeignKeyTouched);
         }
@@ -227,15 +252,23 @@ impl World {
         if comes_after.is_some_and(|(value, _)| after.map(|(value, _)| value) != Some(value)) {
             return Err(Wrong::CooldownCut);
         }
-        for push in around.pushes {
-            if let Push::HandedOver(name, ..) = push {
-                if !self.processes[usize::from(name.process)].alive {
-                    return Err(Wrong::HandedToDeadProcess);
+        for push in pushes {
+            let name = Name::of(push.token);
+            match push.news {
+                News::Given { grant, fence } => {
+                    if !self.processes[usize::from(name.process)].alive {
+                        return Err(Wrong::HandedToDeadProcess);
+                    }
+                    self.schedule_hand_over_check(caller.process, limits);
+                    let ends = self.server.millis() + grant;
+                    let given = Push::HandedOver(name, fence, ends);
+                    self.net.push(Message::Push(given));
                 }
-                self.schedule_hand_over_check(tokens[0].process, limits);
-            }
-            if limits.timers || matches!(push, Push::HandedOver(..)) {
-                self.net.push(Message::Push(push));
+                News::Next { after, .. } if limits.timers => {
+                    self.net.push(Message::Push(Push::Next(name, after)));
+                }
+                News::Next { .. } => {}
+                News::Forced => unreachable!("no operator is in the model"),
             }
         }
         Ok(reply)

@@ -41,13 +41,12 @@ impl World {
     ///
     /// That is so if both its arrival and the grant of this lease are more than one count ago.
     fn passes_over_the_queue(&self, index: u8, next: &OwnedLease) -> bool {
-        let mut others = self.server.keys[0].queue.iter();
         let one_count = LONGEST_COHORT + LONGEST_COHORT / 100;
         let held = self.now().since(next.granted) > one_count;
-        others.any(|waiting| {
-            let waited = Duration::from_micros(self.server.micros.saturating_sub(waiting.score));
+        self.server.waiting().any(|(name, arrival)| {
+            let waited = Duration::from_micros(self.server.micros.saturating_sub(arrival));
             let too_long = held && waited > one_count;
-            waiting.token.process != index && (too_long || next.passes > MOST)
+            name.process != index && (too_long || next.passes > MOST)
         })
     }
 

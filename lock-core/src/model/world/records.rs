@@ -1,10 +1,13 @@
 //! Owners that leave a record, and its arrival at the server.
 
+use std::sync::Arc;
+
 use super::{Cooling, Limits, Message, World, Wrong};
 use crate::lease::Phase;
 use crate::model::fault::ModelFault;
 use crate::model::process::Name;
 use crate::model::server::Value;
+use crate::protocol::Way;
 
 impl World {
     /// Ends the owner, and leaves a record in its key.
@@ -50,18 +53,21 @@ impl World {
     ) -> Result<(), Wrong> {
         let millis = limits.cooldown_millis.unwrap_or(0);
         let cooling = self.cooling.take_if(|cooling| cooling.name == name);
-        let found = self.server.current(0).map(|(value, _)| value);
-        self.serve(limits, &[name], |server, around| {
-            server.remember(0, name, fence, millis, around)
-        })?;
+        let found = self.server.current().map(|(value, _)| value);
+        let record = Way::Remember {
+            record: Arc::default(),
+            lifetime: millis,
+            ttl: limits.ttl_millis,
+        };
+        self.serves_end(name, fence, record, limits)?;
         self.closed(name, fence);
         let done = Some(Value::Done(name));
-        let stands = self.server.current(0).map(|(value, _)| value) == done;
+        let stands = self.server.current().map(|(value, _)| value) == done;
         if stands && found != done {
             if self.forgotten == Some(name) {
                 return Err(Wrong::RecordCameBack);
             }
-            let ends = Some(self.server.micros / 1_000 + millis);
+            let ends = Some(self.server.millis() + millis);
             self.cooling = Some(Cooling { name, ends });
         } else if cooling.is_some_and(|cooling| cooling.ends.is_some()) {
             // The record arrived twice.
@@ -72,8 +78,8 @@ impl World {
 
     /// Deletes the record.
     pub(super) fn forget(&mut self) {
-        if let Some((Value::Done(name), _)) = self.server.current(0) {
-            self.server.keys[0].entry = None;
+        if let Some((Value::Done(name), _)) = self.server.current() {
+            self.server.document.forget();
             self.forgotten = Some(name);
             self.cooling = None;
         }

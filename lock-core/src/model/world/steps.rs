@@ -19,7 +19,11 @@ impl Explored for World {
     }
 
     fn after(&self, step: Step, limits: &Limits) -> Result<Self, Wrong> {
-        self.after(step, limits)
+        self.next(step, limits)
+    }
+
+    fn check(&self, _: &Limits) -> Result<(), Wrong> {
+        self.check()
     }
 
     fn longest_wait(&self, limits: &Limits) -> Result<u64, Wrong> {
@@ -70,13 +74,13 @@ impl World {
                 }
             }
         }
-        if disruptions && self.server.current(0).is_none() {
+        if disruptions && self.server.current().is_none() {
             steps.push(Step::ForeignOwner);
         }
-        if disruptions && matches!(self.server.current(0), Some((Value::Done(_), _))) {
+        if disruptions && matches!(self.server.current(), Some((Value::Done(_), _))) {
             steps.push(Step::Forget);
         }
-        if disruptions && !self.server.keys[0].queue.is_empty() {
+        if disruptions && !self.server.document.queue.is_empty() {
             steps.push(Step::QueueLost);
         }
         if self.clock_may_be_stepped(limits) {
@@ -90,7 +94,7 @@ impl World {
         let Message::Ask(ask, ..) = message else {
             return false;
         };
-        let found = self.server.current(0);
+        let found = self.server.current();
         let taken = found.is_some_and(|(value, _)| value != Value::Held(ask.token));
         taken && ask.queue && ask.replaces.is_none()
     }
@@ -106,7 +110,7 @@ impl World {
         if step < 0 {
             return self.ticks <= 1;
         }
-        let Some((Value::Held(owner), _)) = self.server.current(0) else {
+        let Some((Value::Held(owner), _)) = self.server.current() else {
             return true;
         };
         let process = &self.processes[usize::from(owner.process)];

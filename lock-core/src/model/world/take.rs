@@ -3,7 +3,8 @@
 use super::{LONGEST_TRIP, Limits, Message, Step, World, Wrong};
 use crate::lease::Extended;
 use crate::model::process::{Process, WaitingTask};
-use crate::model::server::{StoredValue, Value};
+use crate::model::server::Value;
+use crate::protocol::Way;
 
 impl World {
     pub(super) fn take(&mut self, step: Step, limits: &Limits) -> Result<(), Wrong> {
@@ -35,12 +36,16 @@ impl World {
                 let second = self.net.remove(second);
                 let first = self.net.remove(first);
                 if let (Message::Release(a, af), Message::Release(b, bf)) = (first, second) {
-                    let releases = [(a, af), (b, bf)];
-                    self.serve(limits, &[a, b], |server, around| {
-                        server.release_two(0, releases, around);
-                    })?;
-                    self.release_arrived(a);
-                    self.release_arrived(b);
+                    // The batch reads the key before it deletes it.
+                    let found = self.server.current().map(|(value, _)| value);
+                    for (name, fence) in [(a, af), (b, bf)] {
+                        let way = match found == Some(Value::Held(name)) {
+                            true => Way::Release,
+                            false => Way::Leave,
+                        };
+                        self.serves_end(name, fence, way, limits)?;
+                        self.release_arrived(name);
+                    }
                 }
             }
             Step::AskAgain(index) => {
@@ -77,13 +82,11 @@ impl World {
             }
             Step::ForeignOwner => {
                 self.disruptions += 1;
-                let ends = self.server.micros / 1_000 + limits.ttl_millis;
-                let value = Value::ForeignOwner;
-                self.server.keys[0].entry = Some(StoredValue { value, ends });
+                self.server.goes_to_a_stranger(limits.ttl_millis);
             }
             Step::QueueLost => {
                 self.disruptions += 1;
-                self.server.keys[0].queue.clear();
+                self.server.document.queue.clear();
             }
             Step::Forget => {
                 self.disruptions += 1;
@@ -91,9 +94,7 @@ impl World {
             }
             Step::ClockJumps => {
                 self.stepped = true;
-                let step = limits.step.unwrap_or(0) * 1_000;
-                self.server.micros = self.server.micros.saturating_add_signed(step);
-                self.server.remove_expired();
+                self.server.moves(limits.step.unwrap_or(0) * 1_000);
             }
         }
         Ok(())
@@ -101,8 +102,7 @@ impl World {
 
     pub(in crate::model) fn tick(&mut self, micros: u64) {
         self.ticks += 1;
-        self.server.micros += micros;
-        self.server.remove_expired();
+        self.server.moves(micros.cast_signed());
         let now = self.now();
         self.net.retain(|message| match message {
             Message::Ask(_, sent, _) | Message::Extend(_, sent, _) => {

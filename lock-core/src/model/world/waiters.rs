@@ -2,8 +2,7 @@
 
 use super::{Limits, Message, World, Wrong};
 use crate::model::fault::ModelFault;
-use crate::model::process::{Name, NextMove, OwnedLease, WaitingTask};
-use crate::model::server::Ask;
+use crate::model::process::{Ask, Name, NextMove, OwnedLease, WaitingTask};
 
 impl World {
     pub(super) fn begin(&mut self, index: u8, limits: &Limits) {
