@@ -3,11 +3,12 @@
 use std::iter;
 
 use super::fault::ShareFault;
+use super::server::{id_of, tick};
 use super::steps::ShareStep;
 use super::world::{
-    ClientPhase, Id, KeyValue, Question, ShareClient, ShareLimits, ShareWorld, ShareWrong, Time,
-    Wanted,
+    ClientPhase, Id, Question, ShareClient, ShareLimits, ShareWorld, ShareWrong, Time, Wanted,
 };
+use crate::protocol::Phase;
 
 impl ShareWorld {
     pub(super) fn check(&self, limits: &ShareLimits) -> Result<(), ShareWrong> {
@@ -19,18 +20,25 @@ impl ShareWorld {
             let client = self.clients[usize::from(*id)];
             client.phase == ClientPhase::Holding && self.now < client.until
         });
-        let live = self.key.filter(|(_, end)| self.now < *end);
+        let is_live = self
+            .document
+            .ends()
+            .is_some_and(|ends| self.millis() <= ends);
         let (mut count, mut exclusive, mut most, mut readers) = (0, false, 0, 0);
         for id in owners {
             let until = self.clients[usize::from(id)].until;
-            match live {
-                Some((KeyValue::Token(owner), end)) if owner == id => {
-                    if end < until {
+            let share = |token| id_of(token) == id;
+            match &self.document.phase {
+                Phase::Held(hold) if is_live && share(hold.token) => {
+                    if tick(hold.ends) < until {
                         return Err(ShareWrong::OwnerWithoutKey);
                     }
                 }
-                Some((KeyValue::Shared, end)) if self.shares[usize::from(id)] > 0 => {
-                    if self.shares[usize::from(id)] < until || end < until {
+                Phase::Shared(shares) if is_live => {
+                    let Some(place) = shares.inside.iter().find(|it| share(it.token)) else {
+                        return Err(ShareWrong::OwnerWithoutKey);
+                    };
+                    if tick(place.ends.min(shares.ends)) < until {
                         return Err(ShareWrong::OwnerOutlivesItsShare);
                     }
                 }
@@ -54,7 +62,7 @@ impl ShareWorld {
         }
         // At the time zero nothing has ended, so a waiter that fits has been let in once all messages have arrived.
         let looks = !limits.has_failures() && !limits.has(ShareFault::NewcomersFirst);
-        if looks && self.now == 0 && self.net.is_empty() && self.leaves_room(limits) {
+        if looks && self.now == 0 && self.net.is_empty() && self.leaves_room() {
             return Err(ShareWrong::RoomIsLeft);
         }
         Ok(())

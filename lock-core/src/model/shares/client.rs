@@ -102,7 +102,7 @@ impl ShareWorld {
         &mut self,
         id: Id,
         until: Time,
-        fence: u16,
+        fence: u64,
         limits: &ShareLimits,
     ) -> Result<(), ShareWrong> {
         // After a deletion a grant may be overtaken on its way.
@@ -126,7 +126,7 @@ impl ShareWorld {
         Ok(())
     }
 
-    pub(super) fn sends_release(&mut self, id: Id, fence: u16, limits: &ShareLimits) {
+    pub(super) fn sends_release(&mut self, id: Id, fence: u64, limits: &ShareLimits) {
         self.net.push(match limits.is_exclusive(id) {
             true => Message::PlainRelease(id, fence),
             false => Message::Release(id, fence),

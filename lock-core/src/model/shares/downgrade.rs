@@ -4,7 +4,7 @@
 
 use super::fault::ShareFault;
 use super::world::{
-    ClientPhase, Id, KeyValue, Message, ShareClient, ShareLimits, ShareWorld, ShareWrong, Time,
+    ClientPhase, Id, Message, ShareClient, ShareLimits, ShareWorld, ShareWrong, Time,
 };
 
 impl ShareLimits {
@@ -47,27 +47,6 @@ impl ShareWorld {
             ..ShareClient::new(ClientPhase::Swapping)
         };
         self.net.push(Message::Swap(reader, self.now));
-    }
-
-    /// Replaces the owner's token by the reader's, as `swap.lua` does. Returns whether the reader has the key then.
-    pub(super) fn swap(&mut self, reader: Id, limits: &ShareLimits) -> bool {
-        let end = self.now + limits.ttl(reader);
-        match self.key {
-            Some((KeyValue::Token(token), ends)) if token == reader => {
-                self.key = Some((KeyValue::Token(token), ends.max(end)));
-            }
-            Some((KeyValue::Token(token), _)) if limits.owner_of(reader) == Some(token) => {
-                let after = match limits.has(ShareFault::TokenOfBeforeIsKept) {
-                    true => token,
-                    false => reader,
-                };
-                self.key = Some((KeyValue::Token(after), end));
-                // Stands for the clock, which goes on between the owner's grant and the next one.
-                self.mark = self.mark.max(self.exclusive_fence);
-            }
-            _ => return false,
-        }
-        true
     }
 
     /// Returns whether the reader waits for the answer to its swap, and is not undoing it.

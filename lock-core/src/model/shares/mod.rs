@@ -2,10 +2,11 @@
 //!
 //! A world is a server with one key, up to five clients that want it once, and messages between them. Messages arrive
 //! in any order; some are lost, or arrive twice. Clients crash, give up, or do nothing for a while. A client from
-//! outside deletes the key. The server transcribes the scripts, which are atomic.
+//! outside deletes the key. The server runs [`protocol`](crate::protocol), as the embedded store does.
 //!
 //! Exclusive owners release by the script of shares, which lets in all readers behind them, or by that of a plain lock,
-//! which knows no shares, as owners of older versions and owners that have seen no shares of the key do. A share that
+//! which knows no shares, as owners of older versions and owners that have seen no shares of the key do. There, and in a
+//! first attempt, each token is that of a plain lock to the protocol. A share that
 //! the script of shares lets in counts at once. A share that was given the key by the other script asks first, which
 //! lets in those behind it. An owner goes on as a reader.
 //!
@@ -36,9 +37,9 @@ mod client;
 mod downgrade;
 mod fault;
 mod server;
-mod silent;
 mod steps;
 mod world;
+mod wrong_server;
 
 mod faults_are_found;
 mod worlds;

@@ -1,372 +1,304 @@
-//! The scripts of the server.
+//! The server: the protocol that the embedded store runs, with a clock that stands still between two ticks.
 
 use super::fault::ShareFault;
 use super::world::{
-    ClientPhase, GRANT, Id, KeyValue, Message, ShareLimits, ShareWorld, ShareWrong, TOKENS, Time,
-    Wanted,
+    ClientPhase, GRANT, Id, Message, ShareLimits, ShareWorld, ShareWrong, Time, Wanted,
+};
+use super::wrong_server;
+use crate::base::clock::ServerTime;
+use crate::base::share::ShareLimit;
+use crate::base::token::Token;
+use crate::protocol::{
+    Acquire, Around, Document, End, Ended, Hold, News, Operation, Phase, Push, Reply, Waited, Way,
+    step,
 };
 
 /// The answer to a question: the fencing token, or the time to ask again.
-pub(super) type Answer = Result<u16, Time>;
+pub(super) type Answer = Result<u64, Time>;
+
+/// A tick in milliseconds.
+const TICK: u64 = 1_000;
+/// The ticks of the server's clock before the first one of the model.
+const START: u64 = 1_000;
+
+/// Returns a span in milliseconds. The server keeps a key in its whole last millisecond, and the end of the first of several
+/// shares is one later, so a lease is two shorter than its ticks.
+pub(super) fn millis(ticks: Time) -> u64 {
+    u64::from(ticks) * TICK - 2
+}
+
+/// Returns the tick at which a lease with this end is over.
+pub(super) fn tick(ends: u64) -> Time {
+    Time::try_from(ends.div_ceil(TICK) - START).unwrap_or(Time::MAX)
+}
+
+pub(super) fn id_of(token: Token) -> Id {
+    token.bytes()[23]
+}
+
+impl ShareLimits {
+    pub(super) fn token(&self, id: Id) -> Token {
+        let mut bytes = [0; 24];
+        // The address 0 is nobody's.
+        bytes[0] = 1 + self.owner_of(id).unwrap_or(id);
+        bytes[23] = id;
+        let share = match self.wanted(id) {
+            Wanted::Exclusive => None,
+            _ if self.is_reader(id) => Some(ShareLimit::READERS),
+            Wanted::Share(count) => ShareLimit::permits(count.into()).ok(),
+        };
+        Token::from_bytes(bytes).with_share(share)
+    }
+
+    fn acquire(&self, id: Id, waits: bool) -> Operation {
+        Operation::Acquire(Acquire {
+            token: self.token(id),
+            ttl: millis(self.ttl(id)),
+            grant: millis(GRANT),
+            waits,
+            replaces: None,
+            used: None,
+        })
+    }
+
+    fn release(&self, id: Id, fence: u64) -> Operation {
+        Operation::End(End {
+            token: self.token(id),
+            // A waiter that gives up has none.
+            fence: (fence > 0).then_some(fence),
+            way: Way::Release,
+        })
+    }
+}
 
 impl ShareWorld {
+    pub(super) fn millis(&self) -> u64 {
+        (START + u64::from(self.now)) * TICK
+    }
+
+    /// Returns the tick after a span of milliseconds.
+    fn tick_after(&self, span: u64) -> Time {
+        tick(self.millis() + span)
+    }
+
     /// Forgets a key whose end has passed.
     pub(super) fn expire(&mut self) {
-        self.key = self.key.filter(|(_, end)| self.now < *end);
-    }
-
-    fn purge(&mut self, limits: &ShareLimits) {
-        if limits.has(ShareFault::EndedSharesCount) {
-            return;
-        }
-        let now = self.now;
-        for end in &mut self.shares {
-            if *end <= now {
-                *end = 0;
-            }
-        }
-    }
-
-    fn count(&self) -> usize {
-        match self.key {
-            None => 0,
-            Some((KeyValue::Shared, _)) => self.set().count(),
-            Some((KeyValue::Token(_), _)) => 1,
-        }
-    }
-
-    /// Returns whether the client may have the lock beside those that have it. `limit`: in place of its own.
-    fn fits(&self, id: Id, limits: &ShareLimits, limit: Option<u8>) -> bool {
-        match (self.key, limits.wanted(id)) {
-            (None, _) => true,
-            (Some(_), Wanted::Exclusive) => false,
-            (Some((KeyValue::Token(owner), _)), _) if limits.is_exclusive(owner) => false,
-            (Some(_), Wanted::Share(own)) => {
-                self.is_alike(id, limits) && self.count() < usize::from(limit.unwrap_or(own))
-            }
-        }
-    }
-
-    /// Returns whether the shares that are inside are of the client's kind: readers, or permits.
-    fn is_alike(&self, id: Id, limits: &ShareLimits) -> bool {
-        let inside = match self.key {
-            Some((KeyValue::Token(owner), _)) => Some(owner),
-            _ => self.set().map(|(inside, _)| inside).next(),
-        };
-        limits.has(ShareFault::ReadersBesidePermits)
-            || inside.is_none_or(|inside| limits.is_reader(inside) == limits.is_reader(id))
-    }
-
-    fn clear_set(&mut self, limits: &ShareLimits) {
-        if !limits.has(ShareFault::SetOutlivesItsKey) {
-            self.shares = Default::default();
-        }
-    }
-
-    /// Writes a lease.
-    fn put(&mut self, id: Id, end: Time, limits: &ShareLimits) -> Result<(), ShareWrong> {
-        if let (Some(_), Wanted::Share(limit)) = (self.key, limits.wanted(id))
-            && self.count() >= usize::from(limit)
-        {
-            return Err(ShareWrong::TooManyAdmitted);
-        }
-        let cuts = limits.has(ShareFault::EndOfTheKeyIsCut);
-        let later = |ends: Time| if cuts { end } else { ends.max(end) };
-        match self.key {
-            None => {
-                self.key = Some((KeyValue::Token(id), end));
-                self.clear_set(limits);
-            }
-            // A late copy of its first attempt has found the key free.
-            Some((KeyValue::Token(owner), ends))
-                if owner == id && !limits.has(ShareFault::EnteringCutsItsOwnShare) =>
-            {
-                self.key = Some((KeyValue::Token(owner), ends.max(end)));
-            }
-            Some((KeyValue::Shared, ends)) => {
-                let share = self.share(id);
-                *share = end.max(*share);
-                self.key = Some((KeyValue::Shared, later(ends)));
-            }
-            Some((KeyValue::Token(lone), ends)) => {
-                self.clear_set(limits);
-                if !limits.has(ShareFault::FirstShareForgotten) {
-                    *self.share(lone) = ends;
-                }
-                *self.share(id) = end;
-                self.key = Some((KeyValue::Shared, later(ends)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes away the lease of a token. Returns whether it had one.
-    fn take(&mut self, id: Id, limits: &ShareLimits) -> bool {
-        let has_share = self.end_of(id) > 0;
-        match self.key {
-            Some((KeyValue::Token(owner), _)) if owner == id => {
-                self.key = None;
-                true
-            }
-            Some((KeyValue::Shared, _)) if has_share => {
-                *self.share(id) = 0;
-                let latest = self.set().map(|(_, end)| end).max();
-                let latest = latest.filter(|_| !limits.has(ShareFault::FirstReleaseFrees));
-                self.key = latest.map(|end| (KeyValue::Shared, end));
-                true
-            }
-            _ => false,
-        }
+        let now = self.millis();
+        self.document.settle(now);
     }
 
     pub(super) fn listens(&self, id: Id) -> bool {
         self.phase(id) != ClientPhase::Dead
     }
 
-    fn fence(&mut self) -> u16 {
-        let clock = u16::from(self.now) * TOKENS;
-        if self.mark < clock {
-            return clock;
-        }
-        self.mark += 1;
-        self.mark
-    }
-
-    fn raise(&mut self, fence: u16, limits: &ShareLimits) {
-        if !limits.has(ShareFault::MarkNotRaised) {
-            self.mark = self.mark.max(fence);
-        }
-    }
-
-    pub(super) fn push(&mut self, message: Message) {
+    fn push(&mut self, message: Message) {
         if !self.clients[usize::from(message.client())].is_over() {
             self.net.push(message);
         }
     }
 
-    fn leave_queue(&mut self, id: Id) {
-        self.queue.retain(|other| *other != id);
-        self.asked = self.asked.filter(|(asked, ..)| *asked != id);
-    }
-
-    /// Gives the lock to the first waiters as long as they fit. `me`: the client whose question this is, with its ttl;
-    /// it needs no push. Returns its fencing token. `limit`: see [`fits`](Self::fits).
-    fn admit(
+    /// Runs an operation without a seeded fault. Returns the reply and the messages.
+    pub(super) fn step(
         &mut self,
-        me: Option<Id>,
-        limit: Option<u8>,
+        operation: &Operation,
         limits: &ShareLimits,
-    ) -> Result<Option<u16>, ShareWrong> {
-        let mut mine = None;
-        while let Some(head) = self.queue.first().copied() {
-            let is_me = me == Some(head);
-            if !self.fits(head, limits, limit) {
-                if let Some(me) = me
-                    && !is_me
-                    && (!self.listens(head) || self.fits(me, limits, None) && self.is_silent(head))
-                {
-                    self.leave_queue(head);
-                    continue;
-                }
-                break;
-            }
-            self.leave_queue(head);
-            if is_me {
-                self.put(head, self.now + limits.ttl(head), limits)?;
-                mine = Some(self.fence());
-                continue;
-            }
-            let end = self.now + GRANT;
-            self.put(head, end, limits)?;
-            if self.listens(head) {
-                let fence = self.fence();
-                self.push(match limits.is_exclusive(head) {
-                    true => Message::Given(head, end, fence),
-                    false => Message::LetIn(head, end, fence),
-                });
-            } else if limits.has(ShareFault::UndoneByDeletion) {
-                self.key = None;
-            } else {
-                self.take(head, limits);
-            }
-        }
-        Ok(mine)
+    ) -> (Reply, Vec<Push>) {
+        let clients = &self.clients;
+        let is_dead = |id: Id| clients[usize::from(id)].phase == ClientPhase::Dead;
+        let mut around = Around {
+            now: ServerTime(self.millis() * 1_000),
+            mark: self.mark,
+            used: 0,
+            has_room: true,
+            listens: &|address| {
+                let mut dead = limits.ids().filter(|id| is_dead(*id));
+                dead.all(|id| limits.token(id).address() != address)
+            },
+            pushes: Vec::new(),
+        };
+        let reply = step(&mut self.document, operation, &mut around);
+        self.mark = around.mark;
+        (reply, around.pushes)
     }
 
-    /// The first attempt: `SET NX`.
-    pub(super) fn first(&mut self, id: Id, limits: &ShareLimits) -> Result<Answer, ShareWrong> {
-        match self.key {
-            None => {
-                self.put(id, self.now + limits.ttl(id), limits)?;
-                Ok(Ok(self.fence()))
-            }
-            Some((KeyValue::Token(owner), _)) if owner == id => self.ask(id, limits),
-            Some((_, end)) => Ok(Err(end)),
+    /// Runs an operation of a script that knows no shares. A token is that of a lock there, and a key with several shares is
+    /// another owner's.
+    fn step_plainly(
+        &mut self,
+        mut operation: Operation,
+        limits: &ShareLimits,
+    ) -> (Reply, Vec<Push>) {
+        if let Operation::Acquire(Acquire { token, .. }) | Operation::End(End { token, .. }) =
+            &mut operation
+        {
+            *token = token.with_share(None);
         }
+        let before = self.document.phase.clone();
+        let several = Hold {
+            token: Token::NOBODY,
+            ends: self.document.ends().unwrap_or(0),
+        };
+        if let Phase::Shared(_) = before {
+            self.document.phase = Phase::Held(several);
+        }
+        self.rename(|id| limits.token(id).with_share(None));
+        let done = self.step(&operation, limits);
+        self.rename(|id| limits.token(id));
+        if self.document.phase == Phase::Held(several) {
+            self.document.phase = before;
+        }
+        done
+    }
+
+    /// Replaces each token, where it is not in a set of several shares.
+    fn rename(&mut self, token: impl Fn(Id) -> Token) {
+        for waiter in &mut self.document.queue {
+            waiter.token = token(id_of(waiter.token));
+        }
+        if let Phase::Held(hold) = &mut self.document.phase
+            && hold.token != Token::NOBODY
+        {
+            hold.token = token(id_of(hold.token));
+        }
+    }
+
+    /// Runs an operation, checks whom it lets in, and sends its messages. With `plainly` the script knows no shares.
+    fn run(
+        &mut self,
+        operation: Operation,
+        plainly: bool,
+        limits: &ShareLimits,
+    ) -> Result<Reply, ShareWrong> {
+        let before = self.document.clone();
+        let asks = match &operation {
+            Operation::Acquire(ask) if !plainly => Some(ask.token),
+            _ => None,
+        };
+        let (reply, pushes) = match limits.fault {
+            _ if plainly => self.step_plainly(operation, limits),
+            None => self.step(&operation, limits),
+            Some(fault) => wrong_server::run(self, &operation, limits, fault),
+        };
+        let granted = asks.filter(|_| matches!(reply, Reply::Granted(_)));
+        self.check_admitted(before, granted)?;
+        self.normalise();
+        for Push { token, news, .. } in pushes {
+            let id = id_of(token);
+            self.push(match news {
+                News::Given { grant, fence } => {
+                    let end = self.tick_after(grant);
+                    match plainly || limits.is_exclusive(id) {
+                        true => Message::Given(id, end, fence),
+                        false => Message::LetIn(id, end, fence),
+                    }
+                }
+                News::Next { after, .. } => Message::Next(id, self.tick_after(after)),
+                News::Forced => unreachable!("no operator is in the model"),
+            });
+        }
+        Ok(reply)
+    }
+
+    /// Checks the shares that an operation has let in. `granted`: that of its caller.
+    fn check_admitted(
+        &self,
+        mut before: Document,
+        granted: Option<Token>,
+    ) -> Result<(), ShareWrong> {
+        if let Phase::Shared(shares) = &self.document.phase {
+            for (others, place) in (0..).zip(&shares.inside) {
+                let limit = place.token.share().map_or(1, ShareLimit::count);
+                if others >= limit && !before.is_inside(place.token) {
+                    return Err(ShareWrong::TooManyAdmitted);
+                }
+            }
+        }
+        let Some(newcomer) = granted.filter(|token| !before.is_free() && !before.is_inside(*token))
+        else {
+            return Ok(());
+        };
+        let still_waits = |token: Token| self.document.queue.iter().any(|one| one.token == token);
+        let ahead = before.queue.iter().map(|waiter| waiter.token);
+        let passed = ahead.take_while(|token| *token != newcomer).any(|token| {
+            token.share().is_none() && still_waits(token) && self.listens(id_of(token))
+        });
+        match passed {
+            true => Err(ShareWrong::NewcomerBeforeWaiters),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes states equal whose difference the protocol does not see: the order of the shares inside, and that of the
+    /// arrivals in one tick, which their order in the queue says.
+    fn normalise(&mut self) {
+        if let Phase::Shared(shares) = &mut self.document.phase {
+            shares
+                .inside
+                .sort_unstable_by_key(|place| id_of(place.token));
+        }
+        for waiter in &mut self.document.queue {
+            if let Waited::Since(arrival) = &mut waiter.waited {
+                *arrival -= *arrival % (TICK * 1_000);
+            }
+        }
+        // A queue ends long after its key.
+        self.document.queue_ends = u64::MAX;
+    }
+
+    fn answer(&self, reply: &Reply) -> Answer {
+        match reply {
+            Reply::Granted(fence) => Ok(*fence),
+            Reply::Busy(refused) => Err(self.tick_after(refused.left.unwrap_or(0))),
+            reply => unreachable!("{reply:?}"),
+        }
+    }
+
+    /// The first attempt: `SET NX`, which knows no queue.
+    pub(super) fn first(&mut self, id: Id, limits: &ShareLimits) -> Result<Answer, ShareWrong> {
+        if self.document.hold_of(limits.token(id)).is_some() {
+            return self.ask(id, limits);
+        }
+        // A late copy leaves the place of its token in the queue.
+        let queue = self.document.queue.clone();
+        let reply = self.run(limits.acquire(id, false), true, limits)?;
+        self.document.queue = queue;
+        Ok(self.answer(&reply))
     }
 
     /// The question that queues.
     pub(super) fn ask(&mut self, id: Id, limits: &ShareLimits) -> Result<Answer, ShareWrong> {
-        let end = self.now + limits.ttl(id);
-        if limits.is_exclusive(id) {
-            return self.ask_exclusively(id, end, limits);
-        }
-        self.purge(limits);
-        if self.lengthen(id, end) {
-            self.leave_queue(id);
-            let fence = self.fence();
-            if !limits.has(ShareFault::RepeatedQuestionAdmitsNone) {
-                self.admit(None, None, limits)?;
-            }
-            return Ok(Ok(fence));
-        }
-        if limits.has(ShareFault::NewcomersFirst) && self.fits(id, limits, None) {
-            let waits = |other: &Id| limits.is_exclusive(*other) && self.listens(*other);
-            if self.key.is_some() && self.queue.iter().any(waits) {
-                return Err(ShareWrong::NewcomerBeforeWaiters);
-            }
-            self.put(id, end, limits)?;
-            self.leave_queue(id);
-            return Ok(Ok(self.fence()));
-        }
-        self.stands_in_line(id);
-        if let Some(fence) = self.admit(Some(id), None, limits)? {
-            return Ok(Ok(fence));
-        }
-        let again = self.asked.map_or(Time::MAX, |(_, at, _)| at + GRANT);
-        Ok(Err(self.next_end().min(again)))
-    }
-
-    /// The acquire of a plain lock.
-    fn ask_exclusively(
-        &mut self,
-        id: Id,
-        end: Time,
-        limits: &ShareLimits,
-    ) -> Result<Answer, ShareWrong> {
-        match self.key {
-            None => self.put(id, end, limits)?,
-            Some((KeyValue::Token(owner), ends)) if owner == id => {
-                self.key = Some((KeyValue::Token(owner), ends.max(end)));
-            }
-            Some((_, ends)) => {
-                self.stands_in_line(id);
-                return Ok(Err(ends));
-            }
-        }
-        self.leave_queue(id);
-        Ok(Ok(self.fence()))
-    }
-
-    /// Lengthens what the token has. Returns false if it has nothing.
-    fn lengthen(&mut self, id: Id, end: Time) -> bool {
-        let has_share = self.end_of(id) > 0;
-        match self.key {
-            Some((KeyValue::Token(owner), ends)) if owner == id => {
-                self.key = Some((KeyValue::Token(owner), ends.max(end)));
-                true
-            }
-            Some((KeyValue::Shared, ends)) if has_share => {
-                let share = self.share(id);
-                *share = end.max(*share);
-                self.key = Some((KeyValue::Shared, ends.max(end)));
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// The time at which room may be free: the earliest end of a share.
-    fn next_end(&self) -> Time {
-        let end = self.key.map_or(0, |(_, end)| end);
-        match self.key {
-            Some((KeyValue::Shared, _)) => self.set().map(|(_, end)| end).min().unwrap_or(end),
-            _ => end,
-        }
+        let reply = self.run(limits.acquire(id, true), false, limits)?;
+        Ok(self.answer(&reply))
     }
 
     /// The release by the script of shares: of a share, an exclusive owner, or a waiter.
     pub(super) fn release(
         &mut self,
         id: Id,
-        fence: u16,
+        fence: u64,
         limits: &ShareLimits,
     ) -> Result<(), ShareWrong> {
-        if limits.has(ShareFault::EndAdmitsOne) && limits.is_exclusive(id) {
-            self.plain_release(id, fence, limits);
-            return Ok(());
-        }
-        self.purge(limits);
-        let had = self.take(id, limits);
-        let mut limit = None;
-        if had {
-            self.raise(fence, limits);
-            if let Wanted::Share(own) = limits.wanted(id)
-                && limits.has(ShareFault::LimitOfTheReleaser)
-            {
-                limit = Some(own);
-            }
-        }
-        self.leave_queue(id);
-        if limits.has(ShareFault::LeavingAdmitsNone) && !had {
-            return Ok(());
-        }
-        self.admit(None, limit, limits)?;
-        if let (Some(head), Some((KeyValue::Shared, end))) = (self.queue.first().copied(), self.key)
-        {
-            let at = match limits.is_exclusive(head) {
-                true => end,
-                false => self.next_end(),
-            };
-            self.push(Message::Next(head, at));
-        }
+        let plainly = limits.has(ShareFault::EndAdmitsOne) && limits.is_exclusive(id);
+        self.run(limits.release(id, fence), plainly, limits)?;
         Ok(())
     }
 
     /// The release of a plain lock, which hands a free key to the first waiter, whatever it waits for.
-    pub(super) fn plain_release(&mut self, id: Id, fence: u16, limits: &ShareLimits) {
-        match self.key {
-            Some((KeyValue::Token(owner), _)) if owner == id => {
-                self.raise(fence, limits);
-                self.key = None;
-            }
-            _ => self.leave_queue(id),
-        }
-        while self.key.is_none() && !self.queue.is_empty() {
-            let head = self.queue[0];
-            self.leave_queue(head);
-            if self.listens(head) {
-                let end = self.now + GRANT;
-                self.key = Some((KeyValue::Token(head), end));
-                let fence = self.fence();
-                self.push(Message::Given(head, end, fence));
-            }
-        }
+    pub(super) fn plain_release(
+        &mut self,
+        id: Id,
+        fence: u64,
+        limits: &ShareLimits,
+    ) -> Result<(), ShareWrong> {
+        self.run(limits.release(id, fence), true, limits)?;
+        Ok(())
     }
 
     /// The bulk renewal: lengthens, and never creates.
     pub(super) fn renew(&mut self, id: Id, limits: &ShareLimits) -> Result<bool, ShareWrong> {
-        let end = self.now + limits.ttl(id);
-        let has_share = self.end_of(id) > self.now;
-        let renewed = match self.key {
-            Some((KeyValue::Token(owner), ends)) if owner == id => {
-                self.key = Some((KeyValue::Token(owner), ends.max(end)));
-                true
-            }
-            Some((KeyValue::Shared, ends)) if has_share => {
-                let share = self.share(id);
-                *share = end.max(*share);
-                let lengthened = *share;
-                let ends = match limits.fault {
-                    Some(ShareFault::EndOfTheKeyIsCut) => end,
-                    Some(ShareFault::RenewalForgetsTheKey) => ends,
-                    _ => ends.max(lengthened),
-                };
-                self.key = Some((KeyValue::Shared, ends));
-                true
-            }
-            _ => false,
-        };
+        let (token, ttl) = (limits.token(id), millis(limits.ttl(id)));
+        let reply = self.run(Operation::Extend { token, ttl }, false, limits)?;
+        let renewed = reply == Reply::Done(Ended::Yes);
         let client = self.clients[usize::from(id)];
         let believes = client.phase == ClientPhase::Holding && self.now < client.until;
         let overtaken = believes && client.fence < self.exclusive_fence;
@@ -376,23 +308,31 @@ impl ShareWorld {
         Ok(renewed)
     }
 
+    /// Replaces the owner's token by the reader's. Returns whether the reader has the key then.
+    pub(super) fn swap(&mut self, reader: Id, limits: &ShareLimits) -> Result<bool, ShareWrong> {
+        let from = limits.token(limits.owner_of(reader).unwrap_or(reader));
+        let replaces = self.document.hold_of(from).is_some();
+        let swap = Operation::Swap {
+            from,
+            to: limits.token(reader),
+            ttl: millis(limits.ttl(reader)),
+        };
+        let reply = self.run(swap, false, limits)?;
+        if replaces {
+            // Stands for the clock, which goes on between the owner's grant and the next one.
+            self.mark = self.mark.max(self.exclusive_fence);
+        }
+        Ok(reply == Reply::Done(Ended::Yes))
+    }
+
     /// Returns whether the first waiter would fit, if shares that have ended are not counted.
-    pub(super) fn leaves_room(&self, limits: &ShareLimits) -> bool {
-        let Some(head) = self
-            .queue
-            .first()
-            .copied()
-            .filter(|head| self.listens(*head))
-        else {
+    pub(super) fn leaves_room(&self) -> bool {
+        let Some(head) = self.document.queue.first() else {
             return false;
         };
-        let live = self.set().filter(|(_, end)| *end > self.now).count();
-        match (self.key, limits.wanted(head)) {
-            _ if self.fits(head, limits, None) => true,
-            (Some((KeyValue::Shared, _)), Wanted::Share(limit)) => {
-                self.is_alike(head, limits) && live < usize::from(limit)
-            }
-            _ => false,
-        }
+        let now = self.millis();
+        let mut document = self.document.clone();
+        document.settle_shares(now);
+        self.listens(id_of(head.token)) && document.fits(head.token)
     }
 }

@@ -5,6 +5,7 @@ use super::world::{
     ClientPhase, Id, Message, Question, ShareClient, ShareLimits, ShareWorld, ShareWrong,
 };
 use crate::model::explore::Explored;
+use crate::protocol::Phase;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShareStep {
@@ -76,7 +77,12 @@ impl ShareWorld {
         for id in limits.ids() {
             self.steps_of(id, limits, &mut steps);
         }
-        if self.deletions > 0 && self.key.is_some_and(|(_, end)| self.now < end) {
+        if self.deletions > 0
+            && self
+                .document
+                .ends()
+                .is_some_and(|ends| self.millis() <= ends)
+        {
             steps.push(ShareStep::Delete);
         }
         if self.now < limits.ticks {
@@ -221,7 +227,7 @@ impl ShareWorld {
                 self.crashes -= 1;
             }
             ShareStep::Delete => {
-                self.key = None;
+                self.document.phase = Phase::Free;
                 self.deletions -= 1;
                 // The clock goes on between two grants, which is all that orders their tokens now.
                 self.now += 1;
@@ -231,7 +237,7 @@ impl ShareWorld {
         Ok(())
     }
 
-    pub(super) fn releases(&mut self, id: Id, fence: u16) {
+    pub(super) fn releases(&mut self, id: Id, fence: u64) {
         *self.client(id) = ShareClient {
             fence,
             ..ShareClient::new(ClientPhase::Releasing)
@@ -267,7 +273,7 @@ impl ShareWorld {
             }
             Message::PlainRelease(_, fence) => {
                 admits = false;
-                self.plain_release(id, fence, limits);
+                self.plain_release(id, fence, limits)?;
                 Message::Released(id)
             }
             Message::Renew(_, sent) => {
@@ -276,13 +282,13 @@ impl ShareWorld {
             }
             Message::Swap(_, sent) => {
                 admits = false;
-                Message::Swapped(id, sent, self.swap(id, limits))
+                Message::Swapped(id, sent, self.swap(id, limits)?)
             }
             _ => unreachable!("a message for a client"),
         };
         // A newcomer that came first leaves a waiter behind, which is the fault.
         let looks = !limits.has(ShareFault::NewcomersFirst);
-        if admits && looks && self.leaves_room(limits) {
+        if admits && looks && self.leaves_room() {
             return Err(ShareWrong::RoomIsLeft);
         }
         if !self.clients[usize::from(id)].is_over() {

@@ -1,13 +1,12 @@
 //! The state of the model, and its limits.
 
 use super::fault::ShareFault;
+use crate::protocol::Document;
 
 /// The most clients of a world.
 pub(super) const CLIENTS: usize = 5;
 /// For how long a share or a lock is given to a waiter.
 pub(super) const GRANT: u8 = 2;
-/// One unit of time in fencing tokens.
-pub(super) const TOKENS: u16 = 10;
 
 /// A client, and its token.
 pub(super) type Id = u8;
@@ -79,14 +78,6 @@ impl ShareLimits {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum KeyValue {
-    /// One owner: an exclusive one, or a lone share.
-    Token(Id),
-    /// The shares are in the set.
-    Shared,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ClientPhase {
     Idle,
     /// Its first question is on its way.
@@ -113,7 +104,7 @@ pub(super) struct ShareClient {
     pub(super) phase: ClientPhase,
     /// The end of its belief while it holds, and the time to ask again while it waits.
     pub(super) until: Time,
-    pub(super) fence: u16,
+    pub(super) fence: u64,
     pub(super) question: Question,
 }
 
@@ -141,23 +132,23 @@ pub(super) enum Message {
     /// A question that queues.
     Ask(Id, Time),
     /// The release by the script of shares, or a waiter that gives up.
-    Release(Id, u16),
+    Release(Id, u64),
     /// The release by the script of a plain lock, which knows no shares.
-    PlainRelease(Id, u16),
+    PlainRelease(Id, u64),
     Renew(Id, Time),
     /// Replaces the token of an owner by that of this reader.
     Swap(Id, Time),
     // To a client.
     /// A grant of the question of that time.
-    Granted(Id, Time, u16),
+    Granted(Id, Time, u64),
     /// A refusal, with the time to ask again.
     Refused(Id, Time),
     Renewed(Id, Time, bool),
     Released(Id),
     /// The server has given the lock to a waiter, until then.
-    Given(Id, Time, u16),
+    Given(Id, Time, u64),
     /// As `Given`, for a share; all others that may enter have entered.
-    LetIn(Id, Time, u16),
+    LetIn(Id, Time, u64),
     Swapped(Id, Time, bool),
     /// The first waiter is told when to ask.
     Next(Id, Time),
@@ -213,22 +204,17 @@ pub(super) enum ShareWrong {
     WaitsForever,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct ShareWorld {
     pub(super) now: Time,
-    pub(super) key: Option<(KeyValue, Time)>,
-    /// The ends of the shares in the set; zero for none.
-    pub(super) shares: [Time; CLIENTS],
-    pub(super) queue: Vec<Id>,
-    /// The waiter that was asked whether it still waits, when, and whether it has answered.
-    pub(super) asked: Option<(Id, Time, bool)>,
-    pub(super) mark: u16,
+    pub(super) document: Document,
+    pub(super) mark: u64,
     pub(super) clients: [ShareClient; CLIENTS],
     /// In order, because their order means nothing.
     pub(super) net: Vec<Message>,
     /// The highest fencing tokens that exclusive owners and shares have used.
-    pub(super) exclusive_fence: u16,
-    pub(super) share_fence: u16,
+    pub(super) exclusive_fence: u64,
+    pub(super) share_fence: u64,
     pub(super) losses: u8,
     pub(super) doubles: u8,
     pub(super) crashes: u8,
@@ -239,10 +225,10 @@ impl ShareWorld {
     pub(super) fn new(limits: &ShareLimits) -> Self {
         Self {
             now: 0,
-            key: None,
-            shares: [0; CLIENTS],
-            queue: Vec::new(),
-            asked: None,
+            document: Document {
+                queue_ends: u64::MAX,
+                ..Document::default()
+            },
             mark: 0,
             clients: [ShareClient::new(ClientPhase::Idle); CLIENTS],
             net: Vec::new(),
@@ -261,19 +247,5 @@ impl ShareWorld {
 
     pub(super) fn phase(&self, id: Id) -> ClientPhase {
         self.clients[usize::from(id)].phase
-    }
-
-    pub(super) fn share(&mut self, id: Id) -> &mut Time {
-        &mut self.shares[usize::from(id)]
-    }
-
-    /// Returns the end of a share in the set; zero for none.
-    pub(super) fn end_of(&self, id: Id) -> Time {
-        self.shares[usize::from(id)]
-    }
-
-    /// Returns the shares in the set, with their ends.
-    pub(super) fn set(&self) -> impl Iterator<Item = (Id, Time)> + '_ {
-        (0..).zip(self.shares).filter(|(_, end)| *end > 0)
     }
 }
