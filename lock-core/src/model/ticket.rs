@@ -1,9 +1,19 @@
 //! A model of tickets: every order of messages between an owner, the users of its ticket, and another client.
 //!
-//! The server's steps are those of `swap.lua` and of a release. Messages arrive in any order, twice, late or never. Time
-//! does not pass by itself: a lease or a ticket may run out at any moment at which its owner does not believe in it.
+//! The server runs [`protocol`](crate::protocol), as the embedded store does. Messages arrive in any order, twice, late or
+//! never. Time does not pass by itself: a lease or a ticket may run out at any moment at which its owner does not believe
+//! in it.
 
 use super::visit::visit;
+use crate::base::clock::ServerTime;
+use crate::base::token::Token;
+use crate::protocol::{
+    Acquire, Around, Document, End, Ended, Hold, Operation, Phase, Reply, Way, step,
+};
+
+/// The time of the server's clock in microseconds, and the ttl of each lease in milliseconds.
+const NOW: u64 = 1_000_000;
+const TTL: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TicketFault {
@@ -44,6 +54,30 @@ enum Value {
     Stranger,
 }
 
+impl Value {
+    const FIRST_USER: u8 = 4;
+
+    fn token(self) -> Token {
+        let mut bytes = [0; 24];
+        bytes[23] = match self {
+            Value::First => 1,
+            Value::Ticket => 2,
+            Value::Stranger => 3,
+            Value::Next(user) => Self::FIRST_USER + u8::try_from(user).unwrap_or(u8::MAX),
+        };
+        Token::from_bytes(bytes)
+    }
+
+    fn of(token: Token) -> Self {
+        match token.bytes()[23] {
+            1 => Value::First,
+            2 => Value::Ticket,
+            3 => Value::Stranger,
+            user => Value::Next((user - Self::FIRST_USER).into()),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Message {
     Swap { from: Value, to: Value, by: usize },
@@ -66,9 +100,9 @@ enum Client {
 use Client::*;
 
 /// Client 0 is the first owner, and the others use its ticket.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Hash)]
 struct Tickets {
-    value: Option<Value>,
+    document: Document,
     messages: Vec<Message>,
     clients: Vec<Client>,
     /// The ticket is out.
@@ -92,8 +126,8 @@ impl Tickets {
     fn new(bounds: Bounds) -> Self {
         let mut clients = vec![Idle; 1 + bounds.users];
         clients[0] = Owner;
-        Self {
-            value: Some(Value::First),
+        let mut world = Self {
+            document: Document::default(),
             messages: Vec::new(),
             clients,
             is_out: false,
@@ -101,7 +135,55 @@ impl Tickets {
             uses: 0,
             losses: bounds.losses,
             doubles: bounds.doubles,
+        };
+        world.is_taken(Value::First);
+        world
+    }
+
+    /// Returns the value of the key.
+    fn value(&self) -> Option<Value> {
+        match self.document.phase {
+            Phase::Held(hold) => Some(Value::of(hold.token)),
+            _ => None,
         }
+    }
+
+    /// The end of the key passes.
+    fn expires(&mut self) {
+        self.document.phase = Phase::Free;
+    }
+
+    /// Runs an operation on the server.
+    fn run(&mut self, operation: &Operation) -> Reply {
+        let mut around = Around {
+            now: ServerTime(NOW),
+            mark: 0,
+            used: 0,
+            has_room: true,
+            listens: &|_| true,
+            pushes: Vec::new(),
+        };
+        step(&mut self.document, operation, &mut around)
+    }
+
+    /// A client takes the free key.
+    fn is_taken(&mut self, value: Value) {
+        self.run(&Operation::Acquire(Acquire {
+            token: value.token(),
+            ttl: TTL,
+            grant: TTL,
+            waits: false,
+            replaces: None,
+            used: None,
+        }));
+    }
+
+    fn is_released(&mut self, value: Value) {
+        self.run(&Operation::End(End {
+            token: value.token(),
+            fence: None,
+            way: Way::Release,
+        }));
     }
 
     /// The swap of a client.
@@ -172,9 +254,9 @@ impl Tickets {
                         });
                     }
                     // Its ttl is over before it has heard of the grant.
-                    if by > 0 && self.value == Some(Value::Next(by)) {
+                    if by > 0 && self.value() == Some(Value::Next(by)) {
                         step(&|world| {
-                            world.value = None;
+                            world.expires();
                             world.give_up(by, fault);
                         });
                     }
@@ -185,16 +267,16 @@ impl Tickets {
                 _ => {}
             }
         }
-        if self.value == Some(Value::Ticket) && self.is_out {
-            step(&|world| world.value = None);
+        if self.value() == Some(Value::Ticket) && self.is_out {
+            step(&|world| world.expires());
         }
         match self.stranger {
-            Idle if self.value.is_none() => step(&|world| {
-                world.value = Some(Value::Stranger);
+            Idle if self.value().is_none() => step(&|world| {
+                world.is_taken(Value::Stranger);
                 world.stranger = Owner;
             }),
             Owner => step(&|world| {
-                world.value = world.value.filter(|value| *value != Value::Stranger);
+                world.is_released(Value::Stranger);
                 world.stranger = Done;
             }),
             _ => {}
@@ -230,7 +312,7 @@ impl Tickets {
                 self.send(Message::Swapped { yes, to: by });
             }
             Message::Release { token, by } => {
-                self.value = self.value.filter(|value| *value != token);
+                self.is_released(token);
                 self.send(Message::Released { token, to: by });
             }
             Message::Swapped { yes, to } if self.clients[to] == Swapping => match (yes, to) {
@@ -246,7 +328,7 @@ impl Tickets {
                         Some(TokenAsTicket) => Value::First,
                         _ => Value::Next(user),
                     };
-                    if self.value != Some(token) {
+                    if self.value() != Some(token) {
                         return Err(TicketWrong::OwnerWithoutKey);
                     }
                 }
@@ -264,17 +346,21 @@ impl Tickets {
         Ok(())
     }
 
-    /// `swap.lua`.
+    /// Runs a swap, with a fault around it.
     fn server_swaps(&mut self, from: Value, to: Value, fault: Option<TicketFault>) -> bool {
-        match self.value {
-            Some(Value::First) if fault == Some(TokenAsTicket) => return true,
-            Some(value) if value == to => return fault != Some(SecondCopyRefused),
-            Some(value) if value == from || fault == Some(SwapDoesNotCompare) => {}
-            None if fault == Some(SwapCreates) => {}
-            _ => return false,
+        let (mut from, value) = (from.token(), self.value());
+        match (fault, value) {
+            (Some(TokenAsTicket), Some(Value::First)) => return true,
+            (Some(SecondCopyRefused), Some(value)) if value == to => return false,
+            (Some(SwapDoesNotCompare), Some(value)) => from = value.token(),
+            (Some(SwapCreates), None) => {
+                let (token, ends) = (from, u64::MAX);
+                self.document.phase = Phase::Held(Hold { token, ends });
+            }
+            _ => {}
         }
-        self.value = Some(to);
-        true
+        let (to, ttl) = (to.token(), TTL);
+        self.run(&Operation::Swap { from, to, ttl }) == Reply::Done(Ended::Yes)
     }
 
     fn check(&self, fault: Option<TicketFault>) -> Result<(), TicketWrong> {
@@ -286,7 +372,7 @@ impl Tickets {
             return Err(TicketWrong::UsedTwice);
         }
         let rests = |client: &Client| matches!(client, Idle | Owner | Done);
-        let known = match self.value {
+        let known = match self.value() {
             None | Some(Value::Stranger) => true,
             Some(Value::First) if fault == Some(TokenAsTicket) => true,
             Some(Value::First) => self.clients[0] == Owner,
