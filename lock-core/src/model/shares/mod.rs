@@ -29,7 +29,7 @@
 //!   client that stands still.
 //!
 //! The model leaves out the drift of clocks and the queues within a process, which the model of the plain lock covers.
-//! `LOCK_MODEL=large` explores large worlds, some fifty million states. In release mode this takes less than ten
+//! `LOCK_MODEL=large` explores large worlds, some eighty million states. In release mode this takes less than ten
 //! minutes, and half a gigabyte of memory.
 
 mod check;

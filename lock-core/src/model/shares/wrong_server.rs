@@ -5,7 +5,7 @@ use super::server::{id_of, millis};
 use super::world::{ClientPhase, GRANT, ShareLimits, ShareWorld};
 use crate::base::share::ShareLimit;
 use crate::base::token::Token;
-use crate::protocol::{Document, End, Ended, Hold, Operation, Phase, Push, Reply, Waiter};
+use crate::protocol::{Acquire, Document, Ended, Hold, Operation, Phase, Push, Reply, Waiter};
 
 /// Runs an operation with a fault.
 pub(super) fn run(
@@ -14,41 +14,33 @@ pub(super) fn run(
     limits: &ShareLimits,
     fault: ShareFault,
 ) -> (Reply, Vec<Push>) {
-    let before = world.document.clone();
+    let mut before = world.document.clone();
     let mut read = operation.clone();
-    if let Operation::End(end) = &read
-        && fault == ShareFault::LeavingAdmitsNone
-        && !world.document.is_inside(end.token)
-    {
-        world.document.leave_queue(end.token);
-        let (how, gave) = (Ended::Other, false);
-        return (Reply::Ended { how, gave }, Vec::new());
+    match (fault, &mut read) {
+        (ShareFault::LeavingAdmitsNone, Operation::End(end)) if !before.is_inside(end.token) => {
+            world.document.leave_queue(end.token);
+            let (how, gave) = (Ended::Other, false);
+            return (Reply::Ended { how, gave }, Vec::new());
+        }
+        _ => world.reads_wrongly(&mut read, fault),
     }
-    let set_aside = world.reads_wrongly(&mut read, fault);
     let (reply, pushes) = world.step(&read, limits);
-    world.is_renamed(limits, fault);
-    if let Operation::Acquire(ask) = operation {
-        let waiting = set_aside.into_iter().filter(|it| it.token != ask.token);
-        world.document.queue.splice(0..0, waiting);
-    }
     world.writes_wrongly(before, operation, limits, fault);
     (reply, pushes)
 }
 
 impl ShareWorld {
-    /// Changes the operation, or the key before it. Returns waiters that the operation does not see.
-    fn reads_wrongly(&mut self, operation: &mut Operation, fault: ShareFault) -> Vec<Waiter> {
+    /// Changes the operation, or the key before it.
+    fn reads_wrongly(&mut self, operation: &mut Operation, fault: ShareFault) {
         let now = self.millis();
         let document = &mut self.document;
         match (fault, operation) {
             (ShareFault::MarkNotRaised, Operation::End(end)) => end.fence = None,
-            (ShareFault::FirstReleaseFrees, Operation::End(End { token, .. })) => {
-                if let Phase::Shared(shares) = &mut document.phase
-                    && shares.place_of(*token).is_some()
-                {
-                    let (token, ends) = (*token, shares.ends);
-                    document.phase = Phase::Held(Hold { token, ends });
-                }
+            (ShareFault::FirstReleaseFrees, Operation::End(end))
+                if document.is_inside(end.token) =>
+            {
+                let (token, ends) = (end.token, document.ends().unwrap_or(now));
+                document.phase = Phase::Held(Hold { token, ends });
             }
             (ShareFault::EndedSharesCount, _) => {
                 if let Phase::Shared(shares) = &mut document.phase {
@@ -58,45 +50,20 @@ impl ShareWorld {
                 }
             }
             (ShareFault::ReadersBesidePermits, Operation::Acquire(ask)) => {
-                let many = ShareLimit::permits(99).ok();
-                let as_permit = |token: &mut Token| {
-                    if token.share() == Some(ShareLimit::READERS) {
-                        *token = token.with_share(many);
-                    }
-                };
-                as_permit(&mut ask.token);
-                each_token(document, as_permit);
+                ask.token = as_permit(ask.token);
+                rename(document, as_permit);
             }
-            (ShareFault::LimitOfTheReleaser, Operation::End(end)) => {
-                let own = end.token.share();
-                if document.is_inside(end.token) && own.is_some() {
-                    for waiter in &mut document.queue {
-                        waiter.token = waiter.token.with_share(own);
-                    }
-                }
-            }
-            (ShareFault::NewcomersFirst, Operation::Acquire(ask)) => {
-                document.settle_shares(now);
-                if ask.token.share().is_some() && document.fits(ask.token) {
-                    return std::mem::take(&mut document.queue);
-                }
-            }
-            (ShareFault::RepeatedQuestionAdmitsNone, Operation::Acquire(ask))
-                if document.is_inside(ask.token) =>
+            (ShareFault::LimitOfTheReleaser, Operation::End(end))
+                if end.token.share().is_some() && document.is_inside(end.token) =>
             {
-                return std::mem::take(&mut document.queue);
+                for waiter in &mut document.queue {
+                    waiter.token = waiter.token.with_share(end.token.share());
+                }
+            }
+            (_, Operation::Acquire(ask)) if hides_the_queue(document, ask, now, fault) => {
+                document.queue.clear();
             }
             _ => {}
-        }
-        Vec::new()
-    }
-
-    /// Gives the tokens their own limits again.
-    fn is_renamed(&mut self, limits: &ShareLimits, fault: ShareFault) {
-        if let ShareFault::ReadersBesidePermits | ShareFault::LimitOfTheReleaser = fault {
-            each_token(&mut self.document, |token| {
-                *token = limits.token(id_of(*token));
-            });
         }
     }
 
@@ -109,87 +76,78 @@ impl ShareWorld {
         fault: ShareFault,
     ) {
         let now = self.millis();
-        let first = match before.phase {
-            Phase::Held(hold) => Some(hold),
-            _ => None,
-        };
-        let gone: Vec<Token> = before
-            .queue
-            .iter()
-            .map(|waiter| waiter.token)
-            .filter(|token| self.document.queue.iter().all(|it| it.token != *token))
-            .collect();
-        match fault {
-            ShareFault::EndOfTheKeyIsCut => {
+        let (alone, document) = (alone(&before), &mut self.document);
+        match (fault, operation, &mut document.phase) {
+            (ShareFault::EndOfTheKeyIsCut, _, Phase::Shared(shares)) => {
                 let renewed = match operation {
                     Operation::Extend { token, .. } => Some(*token),
                     _ => None,
                 };
-                if let Phase::Shared(shares) = &mut self.document.phase {
-                    for place in &shares.inside {
-                        if renewed == Some(place.token) || !before.is_inside(place.token) {
-                            shares.ends = place.ends;
-                        }
+                for place in &shares.inside {
+                    if renewed == Some(place.token) || !before.is_inside(place.token) {
+                        shares.ends = place.ends;
                     }
                 }
             }
-            ShareFault::RenewalForgetsTheKey => {
-                if let Operation::Extend { .. } = operation
-                    && let (Phase::Shared(old), Phase::Shared(new)) =
-                        (&before.phase, &mut self.document.phase)
-                {
-                    new.ends = old.ends;
-                }
+            (ShareFault::RenewalForgetsTheKey, Operation::Extend { .. }, Phase::Shared(shares)) => {
+                shares.ends = before.ends().unwrap_or(now)
             }
-            ShareFault::FirstShareForgotten => {
-                if let (Some(first), Phase::Shared(shares)) = (first, &mut self.document.phase) {
-                    shares.inside.retain(|place| place.token != first.token);
-                }
+            (ShareFault::FirstShareForgotten, _, Phase::Shared(shares)) => {
+                shares
+                    .inside
+                    .retain(|place| alone.is_none_or(|first| place.token != first.token));
             }
-            // A set of earlier shares is still there.
-            ShareFault::SetOutlivesItsKey => {
-                if let (Some(_), Phase::Shared(shares)) = (first, &mut self.document.phase) {
-                    for id in limits.ids() {
-                        let token = limits.token(id);
-                        let believes = self.clients[usize::from(id)].phase == ClientPhase::Holding;
-                        if believes && shares.place_of(token).is_none() {
-                            let mut place = shares.inside[0];
-                            (place.token, place.ends) = (token, shares.ends);
-                            shares.inside.push(place);
-                        }
+            // The set of earlier shares is still there.
+            (ShareFault::SetOutlivesItsKey, _, Phase::Shared(shares)) if alone.is_some() => {
+                let clients = limits.ids().zip(&self.clients);
+                let owners = clients.filter(|(_, it)| it.phase == ClientPhase::Holding);
+                for token in owners.map(|(id, _)| limits.token(id)) {
+                    if shares.place_of(token).is_none() {
+                        let mut place = shares.inside[0];
+                        (place.token, place.ends) = (token, shares.ends);
+                        shares.inside.push(place);
                     }
                 }
             }
-            ShareFault::UndoneByDeletion => {
-                let undone = |token: &Token| !self.listens(id_of(*token)) && before.fits(*token);
-                if gone.iter().any(undone) {
-                    self.document.phase = Phase::Free;
-                }
-            }
-            ShareFault::EndedSharesCount => {
-                if let (Phase::Shared(old), Phase::Shared(new)) =
-                    (&mut before.phase, &mut self.document.phase)
-                {
-                    for place in &mut new.inside {
-                        let ended = old.place_of(place.token).filter(|it| it.ends < now);
-                        place.ends = ended
-                            .filter(|_| place.ends == now)
-                            .map_or(place.ends, |it| it.ends);
+            (ShareFault::EndedSharesCount, _, Phase::Shared(shares)) => {
+                for place in &mut shares.inside {
+                    if let Phase::Shared(old) = &mut before.phase
+                        && let Some(old) = old.place_of(place.token)
+                        && place.ends == now
+                    {
+                        place.ends = old.ends;
                     }
                 }
             }
-            ShareFault::TokenOfBeforeIsKept => {
-                if let (Operation::Swap { from, to, .. }, Some(first)) = (operation, first)
-                    && first.token == *from
-                    && let Some(hold) = self.document.hold_of(*to)
-                {
-                    hold.token = *from;
+            (ShareFault::ReadersBesidePermits | ShareFault::LimitOfTheReleaser, ..) => {
+                rename(document, |token| limits.token(id_of(token)));
+            }
+            (_, Operation::Acquire(ask), _) if hides_the_queue(&mut before, ask, now, fault) => {
+                document.queue = before.queue;
+                document.leave_queue(ask.token);
+            }
+            (ShareFault::UndoneByDeletion, _, phase) => {
+                let is_dead =
+                    |token| self.clients[usize::from(id_of(token))].phase == ClientPhase::Dead;
+                let mut left = before.queue.iter().map(|waiter| waiter.token);
+                if left.any(|token| {
+                    !waits(&document.queue, token) && is_dead(token) && before.fits(token)
+                }) {
+                    *phase = Phase::Free;
                 }
             }
-            ShareFault::EnteringCutsItsOwnShare => {
-                if let Some(Hold { token, ends }) = first
-                    && gone.contains(&token)
-                    && self.document.is_inside(token)
+            (
+                ShareFault::TokenOfBeforeIsKept,
+                Operation::Swap { from, to, .. },
+                Phase::Held(hold),
+            ) if hold.token == *to && alone.is_some_and(|first| first.token == *from) => {
+                hold.token = *from;
+            }
+            (ShareFault::EnteringCutsItsOwnShare, ..) => {
+                if let Some(Hold { token, ends }) = alone
+                    && waits(&before.queue, token)
+                    && !waits(&document.queue, token)
+                    && document.is_inside(token)
                 {
                     let asks = matches!(operation, Operation::Acquire(ask) if ask.token == token);
                     let span = if asks {
@@ -197,14 +155,16 @@ impl ShareWorld {
                     } else {
                         GRANT
                     };
+                    // A set with this share alone, which may end sooner than the key.
                     let nobody = Token::NOBODY;
-                    self.document.phase = Phase::Held(Hold {
+                    document.phase = Phase::Held(Hold {
                         token: nobody,
                         ends,
                     });
-                    self.document.enter(token, now + millis(span));
-                    if let Phase::Shared(shares) = &mut self.document.phase {
-                        shares.inside.retain(|place| place.token == token);
+                    document.enter(token, now + millis(span));
+                    document.remove(nobody);
+                    if let Phase::Shared(shares) = &mut document.phase {
+                        shares.ends = shares.ends.max(ends);
                     }
                 }
             }
@@ -213,15 +173,46 @@ impl ShareWorld {
     }
 }
 
-fn each_token(document: &mut Document, change: impl Fn(&mut Token)) {
+/// Returns whether the fault makes a question pass over the queue.
+fn hides_the_queue(document: &mut Document, ask: &Acquire, now: u64, fault: ShareFault) -> bool {
+    match fault {
+        ShareFault::NewcomersFirst => {
+            document.settle_shares(now);
+            ask.token.share().is_some() && document.fits(ask.token)
+        }
+        ShareFault::RepeatedQuestionAdmitsNone => document.is_inside(ask.token),
+        _ => false,
+    }
+}
+
+fn waits(queue: &[Waiter], token: Token) -> bool {
+    queue.iter().any(|waiter| waiter.token == token)
+}
+
+/// Returns the lock, or the share, that has the key alone.
+fn alone(document: &Document) -> Option<Hold> {
+    match document.phase {
+        Phase::Held(hold) => Some(hold),
+        _ => None,
+    }
+}
+
+fn as_permit(token: Token) -> Token {
+    match token.share() {
+        Some(ShareLimit::READERS) => token.with_share(ShareLimit::permits(99).ok()),
+        _ => token,
+    }
+}
+
+fn rename(document: &mut Document, token: impl Fn(Token) -> Token) {
     for waiter in &mut document.queue {
-        change(&mut waiter.token);
+        waiter.token = token(waiter.token);
     }
     match &mut document.phase {
-        Phase::Held(hold) => change(&mut hold.token),
+        Phase::Held(hold) => hold.token = token(hold.token),
         Phase::Shared(shares) => {
             for place in &mut shares.inside {
-                change(&mut place.token);
+                place.token = token(place.token);
             }
         }
         Phase::Free | Phase::Closed(_) => {}
