@@ -124,13 +124,13 @@ fn upward_imports(library: &str, layers: &[&str]) -> Vec<String> {
     upward
 }
 
-fn source_of(library: &str) -> PathBuf {
+pub(crate) fn source_of(library: &str) -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     workspace.join(library).join("src")
 }
 
 /// Returns the code of a layer by file: `layer.rs`, or all files in the folder `layer`.
-fn code_under(layer: &Path) -> BTreeMap<String, String> {
+pub(crate) fn code_under(layer: &Path) -> BTreeMap<String, String> {
     let mut code = BTreeMap::new();
     let mut paths = vec![layer.with_extension("rs"), layer.to_owned()];
     while let Some(path) = paths.pop() {

@@ -31,6 +31,7 @@ mod payments;
 mod redis;
 mod redlock;
 mod replicas;
+mod rooms;
 mod sentinel;
 mod shop;
 mod signatures;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::api::guard::LockGuard;
 use crate::base::error::Error;
-use crate::engine::acquire::Acquired;
+use crate::engine::acquired::Acquired;
 
 impl LockGuard {
     /// Goes on as a [reader](crate::LockRequest::read), so that other readers may enter.

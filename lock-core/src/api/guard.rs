@@ -14,7 +14,7 @@ use crate::base::error::Error;
 use crate::base::options::cooldown_millis;
 use crate::base::telemetry;
 use crate::engine::Engine;
-use crate::engine::acquire::Acquired;
+use crate::engine::acquired::Acquired;
 use crate::engine::cleanup::{Cleanup, Step};
 use crate::engine::reentry::Level;
 use crate::engine::release::Ended;

@@ -12,9 +12,9 @@ use crate::base::BoxFuture;
 use crate::base::error::Error;
 use crate::base::options::{Reentrancy, ReleaseMode, Wait};
 use crate::base::telemetry::Acquisition;
-use crate::engine::acquire::acquire;
 use crate::engine::reentry::{Entry, Level, check_ends_inside, check_not_inside};
 use crate::engine::spec::LockSpec;
+use crate::engine::take::acquire;
 use crate::lease::Loss;
 use crate::timer::Timer;
 

@@ -8,7 +8,7 @@ use crate::api::manager::LockManager;
 use crate::base::error::Error;
 use crate::base::options::checked_pick_up_time;
 use crate::base::ticket::Ticket;
-use crate::engine::acquire::Acquired;
+use crate::engine::acquired::Acquired;
 
 impl LockHandle {
     /// Ends the lock in this process, and returns a ticket with which another process goes on with it.

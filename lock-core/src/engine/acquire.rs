@@ -1,84 +1,21 @@
-//! Acquiring a lock: from the queue of the process to the store's grant.
+//! Acquiring one key: from the queue of the process to the store's grant.
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::{Instrument, Span};
-
 use super::Engine;
+use super::acquired::Acquired;
 use super::attempt::{Asked, Attempt};
-use super::several::{Collected, take_all};
 use super::share::{ShareStart, meets_own_release, start_share};
 use super::spec::LockSpec;
-use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::options::Wait;
 use crate::base::telemetry::WaitingTask;
 use crate::lease::backoff::{LONGEST, ask_again_after, pause_after_failure};
-use crate::queue::{Admission, Contender, Handoff, PlaceInLine, Verdict};
+use crate::queue::{Admission, Contender, PlaceInLine, Verdict};
 use crate::store::{Grant, News, Queueing};
-
-/// A lock that was acquired. Dropped before it is settled, it is undone or goes to the next waiter.
-pub(crate) enum Acquired {
-    FromStore(Attempt),
-    FromTask(Handoff),
-    /// The leases of several keys, the leader first.
-    Several(Vec<Collected>),
-    FromTicket(Arc<ActiveLease>),
-}
-
-impl Acquired {
-    pub(crate) fn lease(&self) -> &Arc<ActiveLease> {
-        match self {
-            Acquired::FromStore(attempt) => &attempt.lease,
-            Acquired::FromTask(handoff) => handoff.lease(),
-            Acquired::Several(leases) => leases[0].lease(),
-            Acquired::FromTicket(lease) => lease,
-        }
-    }
-
-    /// Its guard looks after it from here on.
-    pub(crate) fn settle(self) {
-        match self {
-            Acquired::FromStore(attempt) => attempt.settle(),
-            Acquired::FromTask(handoff) => handoff.has_a_guard(),
-            Acquired::Several(leases) => leases.into_iter().for_each(Collected::settle),
-            Acquired::FromTicket(_) => {}
-        }
-    }
-}
-
-pub(crate) async fn acquire(spec: &LockSpec) -> Result<Acquired, Error> {
-    let span = tracing::debug_span!(
-        "lock.acquire",
-        outcome = tracing::field::Empty,
-        waited_ms = tracing::field::Empty
-    );
-    if span.is_disabled() {
-        return take(spec).await;
-    }
-    // Boxed: without a subscriber it costs nothing.
-    Box::pin(take_in_span(spec, span)).await
-}
-
-async fn take_in_span(spec: &LockSpec, span: Span) -> Result<Acquired, Error> {
-    let started = spec.engine.now();
-    let result = take(spec).instrument(span.clone()).await;
-    let outcome = result.as_ref().map_or_else(Error::code, |_| "acquired");
-    span.record("outcome", outcome);
-    let waited = spec.engine.now().since(started);
-    span.record("waited_ms", waited.as_secs_f64() * 1e3);
-    result
-}
-
-async fn take(spec: &LockSpec) -> Result<Acquired, Error> {
-    if !spec.others.is_empty() {
-        return Box::pin(take_all(spec)).await;
-    }
-    take_one(spec).await
-}
 
 /// Acquires the first key of the request.
 pub(super) async fn take_one(spec: &LockSpec) -> Result<Acquired, Error> {

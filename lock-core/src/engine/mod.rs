@@ -4,7 +4,8 @@
 //! know nothing of it: the keeper reports lost leases, the queue gives back what it takes away from futures
 //! that are not polled, and the store reports its [events], each through a weak reference.
 
-pub(crate) mod acquire;
+mod acquire;
+pub(crate) mod acquired;
 pub(crate) mod attempt;
 pub(crate) mod cleanup;
 mod deferred_release;
@@ -19,6 +20,7 @@ pub(crate) mod server_clock;
 pub(crate) mod several;
 mod share;
 pub(crate) mod spec;
+pub(crate) mod take;
 mod tickets;
 
 use std::sync::{Arc, Weak};

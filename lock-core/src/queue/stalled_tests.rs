@@ -125,7 +125,7 @@ fn an_overdue_question_is_undone_if_its_future_is_not_polled_when_it_is_woken() 
 
 /// Such a share has a place in no line, and other processes would wait for it as for any other one.
 #[test]
-fn an_overdue_question_beside_the_line_of_its_share_is_undone_if_its_future_is_not_polled() {
+fn an_overdue_question_beside_its_line_is_undone_if_its_future_is_not_polled() {
     let scene = Scene::new();
     let contender = scene.queue.enter_own_line("k");
     let (address, now) = (Address::random(), scene.clock.now());

@@ -4,9 +4,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::Collected;
 use crate::base::error::Error;
-use crate::engine::acquire::Acquired;
+use crate::engine::acquired::{Acquired, Collected};
 use crate::engine::attempt::Attempt;
 use crate::engine::spec::LockSpec;
 use crate::queue::{Contender, Occupied};

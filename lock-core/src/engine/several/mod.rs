@@ -24,7 +24,6 @@
 //! one. On several servers their marks are raised to it before the lock counts.
 
 mod at_once;
-mod collected;
 mod loss;
 
 use std::future::poll_fn;
@@ -33,7 +32,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::Engine;
-use super::acquire::{Acquired, Doubt, take_one};
+use super::acquire::{Doubt, take_one};
+use super::acquired::{Acquired, Collected};
 use super::loss_watch::LossWatch;
 use super::spec::LockSpec;
 use crate::base::all::all;
@@ -44,7 +44,6 @@ use crate::lease::backoff::pause_after_failure;
 use crate::store::{Failure, Lane, Operation, Outcome, Place, Raise};
 
 use self::at_once::{AtOnce, ask_at_once};
-pub(crate) use self::collected::Collected;
 
 /// Acquires all keys of the request.
 pub(super) async fn take_all(spec: &LockSpec) -> Result<Acquired, Error> {

@@ -9,6 +9,8 @@
 //! from another server than the clock reading of its refusal.
 
 mod cluster;
+pub(in crate::store::redis) mod connections;
+pub(in crate::store::redis) mod keeper_connection;
 mod nodes;
 mod poll;
 mod refresh;
@@ -21,26 +23,26 @@ use std::sync::Arc;
 use redis::ConnectionInfo;
 
 use self::cluster::Cluster;
-pub(super) use self::nodes::ServerId;
+pub(in crate::store::redis) use self::nodes::ServerId;
 use self::refresh::Refresh;
 use self::sentinel::Sentinel;
 use self::url::SentinelUrl;
-use super::connection::Connection;
-use super::keyspace::Keyspace;
-use super::login::{self, Login};
-use super::probe::Probe;
-use super::push::PushReceiver;
-use super::server::Server;
-use super::slots::HashSlot;
-use super::tls;
 #[cfg(feature = "tls-rustls")]
 use crate::base::certificates::TlsCertificates;
 use crate::base::error::Error;
 use crate::base::token::Address;
 use crate::store::Failure;
+use crate::store::redis::wire::connection::Connection;
+use crate::store::redis::wire::keyspace::Keyspace;
+use crate::store::redis::wire::login::{self, Login};
+use crate::store::redis::wire::probe::Probe;
+use crate::store::redis::wire::push::PushReceiver;
+use crate::store::redis::wire::server::Server;
+use crate::store::redis::wire::slots::HashSlot;
+use crate::store::redis::wire::tls;
 
 /// The servers that keep the locks.
-pub(super) enum Topology {
+pub(in crate::store::redis) enum Topology {
     /// One server, which is never replaced.
     Single(Server),
     /// One server at a time: the master that sentinels name.
@@ -93,7 +95,10 @@ impl Servers {
 
 impl Topology {
     /// `login`: replaces the user and the password of the servers that keep the locks. Sentinels have their own.
-    pub(super) fn of(servers: Servers, login: Option<Arc<Login>>) -> Result<Self, Error> {
+    pub(in crate::store::redis) fn of(
+        servers: Servers,
+        login: Option<Arc<Login>>,
+    ) -> Result<Self, Error> {
         Ok(match servers {
             Servers::Single(info) => Topology::Single(Server::new(info, login)?),
             Servers::Sentinel(url) => Topology::Sentinel(Sentinel::new(url, login)?),
@@ -102,7 +107,7 @@ impl Topology {
     }
 
     /// The server that has a lock, by the lock's full name, if it is known.
-    pub(super) fn known_node_of(&self, lock: &str) -> Option<ServerId> {
+    pub(in crate::store::redis) fn known_node_of(&self, lock: &str) -> Option<ServerId> {
         match self {
             Topology::Single(_) => Some(ServerId::ONLY),
             Topology::Sentinel(sentinel) => sentinel.known_master(),
@@ -111,7 +116,7 @@ impl Topology {
     }
 
     /// The server that has a lock, by the lock's full name.
-    pub(super) async fn node_of(&self, lock: &str) -> Result<ServerId, Failure> {
+    pub(in crate::store::redis) async fn node_of(&self, lock: &str) -> Result<ServerId, Failure> {
         match self {
             Topology::Single(_) => Ok(ServerId::ONLY),
             Topology::Sentinel(sentinel) => sentinel.master().await,
@@ -120,7 +125,7 @@ impl Topology {
     }
 
     /// Waits until another server than `from` has the lock.
-    pub(super) async fn departure(&self, lock: &str, from: ServerId) {
+    pub(in crate::store::redis) async fn departure(&self, lock: &str, from: ServerId) {
         match self {
             Topology::Single(_) => pending().await,
             Topology::Sentinel(sentinel) => sentinel.departure(from).await,
@@ -129,7 +134,10 @@ impl Topology {
     }
 
     /// The server on which a manager listens for its pushes.
-    pub(super) async fn home(&self, manager: Address) -> Result<ServerId, Failure> {
+    pub(in crate::store::redis) async fn home(
+        &self,
+        manager: Address,
+    ) -> Result<ServerId, Failure> {
         match self {
             Topology::Single(_) => Ok(ServerId::ONLY),
             Topology::Sentinel(sentinel) => sentinel.home().await,
@@ -138,7 +146,7 @@ impl Topology {
     }
 
     /// Waits until the manager should listen on another server.
-    pub(super) async fn move_out(&self, home: ServerId) {
+    pub(in crate::store::redis) async fn move_out(&self, home: ServerId) {
         match self {
             Topology::Single(_) => pending().await,
             Topology::Sentinel(sentinel) => sentinel.departure(home).await,
@@ -147,7 +155,7 @@ impl Topology {
     }
 
     /// Returns whether the server keeps any lock, as far as is known.
-    pub(super) fn uses(&self, node: ServerId) -> bool {
+    pub(in crate::store::redis) fn uses(&self, node: ServerId) -> bool {
         match self {
             Topology::Single(_) => true,
             Topology::Sentinel(sentinel) => sentinel.uses(node),
@@ -156,7 +164,7 @@ impl Topology {
     }
 
     /// The message about servers that do not answer.
-    pub(super) fn silent(&self) -> &'static str {
+    pub(in crate::store::redis) fn silent(&self) -> &'static str {
         match self {
             _ if self.login().is_some_and(Login::is_asking) => login::SILENT,
             // A server without TLS waits for the end of the bytes that it takes for a command.
@@ -169,12 +177,12 @@ impl Topology {
     }
 
     /// Returns whether the server is never replaced, so that its clock counts and there is no other server to ask.
-    pub(super) fn is_one_server(&self) -> bool {
+    pub(in crate::store::redis) fn is_one_server(&self) -> bool {
         matches!(self, Topology::Single(_))
     }
 
     /// The kind of server that each of them must be.
-    pub(super) fn probe(&self) -> Probe {
+    pub(in crate::store::redis) fn probe(&self) -> Probe {
         match self {
             Topology::Single(_) => Probe::Server,
             Topology::Sentinel(_) => Probe::Master,
@@ -183,11 +191,11 @@ impl Topology {
     }
 
     /// Returns whether several servers share the keys.
-    pub(super) fn is_cluster(&self) -> bool {
+    pub(in crate::store::redis) fn is_cluster(&self) -> bool {
         matches!(self, Topology::Cluster(_))
     }
 
-    pub(super) fn cluster(&self) -> Option<&Cluster> {
+    pub(in crate::store::redis) fn cluster(&self) -> Option<&Cluster> {
         match self {
             Topology::Cluster(cluster) => Some(cluster),
             _ => None,
@@ -195,7 +203,7 @@ impl Topology {
     }
 
     /// Asks for a look soon, because a server is not what it was taken for, or does not answer.
-    pub(super) fn doubt(&self) {
+    pub(in crate::store::redis) fn doubt(&self) {
         if let Some(refresh) = self.refresh() {
             refresh.ring();
         }
@@ -206,7 +214,7 @@ impl Topology {
     /// A master that was replaced and comes back takes itself for a master for a while. So the sentinels that
     /// answer are asked first, and those that hang are not waited for. Where a connection cannot be made,
     /// another server may have its place.
-    pub(super) async fn prepare_to_connect(&self) {
+    pub(in crate::store::redis) async fn prepare_to_connect(&self) {
         match self {
             Topology::Sentinel(sentinel) => sentinel.refresh.look().await,
             _ => self.doubt(),
@@ -214,7 +222,7 @@ impl Topology {
     }
 
     /// Waits until the servers have been looked at again.
-    pub(super) async fn look_again(&self) {
+    pub(in crate::store::redis) async fn look_again(&self) {
         if let Some(refresh) = self.refresh() {
             refresh.look_again().await;
         }
@@ -231,7 +239,7 @@ impl Topology {
     /// Waits until a server does not answer on this connection, or is cut off from the others. Where a lock's
     /// commands go by another connection, nothing else would show that. `changed` is called when waiters may have
     /// lost their entries although the connection lives.
-    pub(super) async fn silence(&self, on: &Connection, changed: impl Fn()) {
+    pub(in crate::store::redis) async fn silence(&self, on: &Connection, changed: impl Fn()) {
         let Topology::Cluster(cluster) = self else {
             return pending().await;
         };
@@ -243,7 +251,7 @@ impl Topology {
     }
 
     /// Looks after the servers for as long as the keeper runs.
-    pub(super) async fn watch(&self) {
+    pub(in crate::store::redis) async fn watch(&self) {
         match self {
             Topology::Single(_) => pending().await,
             Topology::Sentinel(sentinel) => sentinel.watch().await,
@@ -253,7 +261,7 @@ impl Topology {
 
     /// Connects to a server and listens to its pushes. It sets no timer, so that it works in a runtime without
     /// any. The caller bounds it.
-    pub(super) async fn open(
+    pub(in crate::store::redis) async fn open(
         &self,
         node: ServerId,
         names: &Keyspace,
@@ -268,7 +276,11 @@ impl Topology {
 
     /// The other servers that keep these locks, or may take the place of this one. `followers`: the addresses
     /// of its replicas, as it reports them.
-    pub(super) fn others(&self, than: ServerId, followers: &[(String, u16)]) -> Vec<ServerId> {
+    pub(in crate::store::redis) fn others(
+        &self,
+        than: ServerId,
+        followers: &[(String, u16)],
+    ) -> Vec<ServerId> {
         match self {
             Topology::Single(_) => Vec::new(),
             Topology::Sentinel(sentinel) => followers
@@ -284,7 +296,10 @@ impl Topology {
     }
 
     /// Connects to a server, whatever its role is at the moment.
-    pub(super) async fn open_whatever_it_is(&self, node: ServerId) -> Result<Connection, Failure> {
+    pub(in crate::store::redis) async fn open_whatever_it_is(
+        &self,
+        node: ServerId,
+    ) -> Result<Connection, Failure> {
         Connection::open(&self.server(node), None, false).await
     }
 
@@ -305,7 +320,7 @@ impl Topology {
     }
 
     /// Asks a provider for credentials for as long as the keeper runs.
-    pub(super) async fn keep_credentials(&self) {
+    pub(in crate::store::redis) async fn keep_credentials(&self) {
         match self.login() {
             Some(login) => login.keep().await,
             None => pending().await,
@@ -313,22 +328,16 @@ impl Topology {
     }
 
     /// The address of a server, without user and password.
-    pub(super) fn address_of(&self, node: ServerId) -> String {
+    pub(in crate::store::redis) fn address_of(&self, node: ServerId) -> String {
         self.server(node).address()
     }
 
     /// The addresses in the URL, without user and password.
-    pub(super) fn address(&self) -> String {
+    pub(in crate::store::redis) fn address(&self) -> String {
         match self {
             Topology::Single(server) => server.address(),
             Topology::Sentinel(sentinel) => sentinel.addresses(),
             Topology::Cluster(cluster) => cluster.addresses(),
         }
     }
-}
-
-/// The addresses of these servers.
-fn addresses(servers: impl Iterator<Item = Server>) -> String {
-    let addresses: Vec<_> = servers.map(|server| server.address()).collect();
-    addresses.join(",")
 }

@@ -6,8 +6,8 @@ use redis::{ConnectionAddr, ConnectionInfo};
 
 use crate::base::error::Error;
 use crate::base::sync::lock;
-use crate::store::redis::login::Login;
-use crate::store::redis::server::Server;
+use crate::store::redis::wire::login::Login;
+use crate::store::redis::wire::server::Server;
 
 /// The number of a server, which tells its connections from those of others. An address always has the same
 /// number.
@@ -16,6 +16,12 @@ pub(in crate::store::redis) struct ServerId(pub(in crate::store::redis) u32);
 
 impl ServerId {
     pub(in crate::store::redis) const ONLY: ServerId = ServerId(0);
+}
+
+/// The addresses of these servers.
+pub(super) fn addresses(servers: impl Iterator<Item = Server>) -> String {
+    let addresses: Vec<_> = servers.map(|server| server.address()).collect();
+    addresses.join(",")
 }
 
 pub(super) struct ServerList {

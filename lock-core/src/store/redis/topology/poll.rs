@@ -14,8 +14,8 @@ use super::refresh::ANSWER;
 use crate::base::clock::{Clock, Moment};
 use crate::base::machine::{self, JoinSet, RedisConnection, sleep, timeout};
 use crate::store::Failure;
-use crate::store::redis::send_error::failure;
-use crate::store::redis::server::Server;
+use crate::store::redis::wire::send_error::failure;
+use crate::store::redis::wire::server::Server;
 
 /// How long the first answer may take. Connecting takes several trips, maybe over a long distance or on a busy
 /// machine.

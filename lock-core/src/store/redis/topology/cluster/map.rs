@@ -4,11 +4,11 @@ use redis::Value;
 
 use crate::base::clock::Moment;
 use crate::store::Failure;
-use crate::store::redis::reply::{field, number, text};
-use crate::store::redis::send_error::failure;
-use crate::store::redis::slots::HashSlot;
-use crate::store::redis::topology::ServerId;
+use crate::store::redis::topology::nodes::ServerId;
 use crate::store::redis::topology::refresh::FORGOTTEN;
+use crate::store::redis::wire::reply::{field, number, text};
+use crate::store::redis::wire::send_error::failure;
+use crate::store::redis::wire::slots::HashSlot;
 
 #[derive(Clone)]
 pub(super) struct Map {

@@ -18,8 +18,7 @@ use redis::{ConnectionInfo, Pipeline, cmd};
 use tokio::sync::watch;
 
 use self::map::{ClusterReport, Map, Newest, Share, said};
-use super::ServerId;
-use super::nodes::ServerList;
+use super::nodes::{ServerId, ServerList, addresses};
 use super::poll::{FIRST_ANSWER, Survey};
 use super::refresh::Refresh;
 use crate::base::clock::Clock;
@@ -27,9 +26,9 @@ use crate::base::error::Error;
 use crate::base::machine::{sleep, timeout};
 use crate::base::token::Address;
 use crate::store::Failure;
-use crate::store::redis::connection::Connection;
-use crate::store::redis::login::Login;
-use crate::store::redis::slots::HashSlot;
+use crate::store::redis::wire::connection::Connection;
+use crate::store::redis::wire::login::Login;
+use crate::store::redis::wire::slots::HashSlot;
 
 /// Changes are reported by the node that is asked wrongly. A manager that only waits asks no node, so it looks
 /// at this interval.
@@ -205,7 +204,7 @@ impl Cluster {
     }
 
     pub(super) fn addresses(&self) -> String {
-        super::addresses(self.seeds.iter().map(|&seed| self.nodes.server(seed)))
+        addresses(self.seeds.iter().map(|&seed| self.nodes.server(seed)))
     }
 
     /// Keeps the map for as long as the keeper runs.

@@ -24,17 +24,16 @@ use redis::{Pipeline, cmd};
 use tokio::sync::watch;
 
 use self::said::{SentinelReport, newest, not_let_in, said, unreachable};
-use super::ServerId;
-use super::nodes::ServerList;
+use super::nodes::{ServerId, ServerList, addresses};
 use super::poll::{Answers, FIRST_ANSWER, Survey, ask_once};
 use super::refresh::{ANSWER, FORGOTTEN, Refresh};
 use super::url::SentinelUrl;
 use crate::base::clock::{Clock, Moment};
 use crate::base::error::Error;
 use crate::store::Failure;
-use crate::store::redis::connection::is_master;
-use crate::store::redis::login::Login;
-use crate::store::redis::server::Server;
+use crate::store::redis::wire::connection::is_master;
+use crate::store::redis::wire::login::Login;
+use crate::store::redis::wire::server::Server;
 
 /// A master that was replaced but lives on, cut off from its sentinels, is left within this time.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -105,7 +104,7 @@ impl Sentinel {
 
     /// The addresses of the sentinels.
     pub(super) fn addresses(&self) -> String {
-        super::addresses(self.sentinels.iter().cloned())
+        addresses(self.sentinels.iter().cloned())
     }
 
     /// Looks after the master for as long as the keeper runs.

@@ -3,9 +3,9 @@
 use redis::Value;
 
 use crate::store::Failure;
-use crate::store::redis::reply::{number, text};
-use crate::store::redis::send_error::failure;
-use crate::store::redis::tls;
+use crate::store::redis::wire::reply::{number, text};
+use crate::store::redis::wire::send_error::failure;
+use crate::store::redis::wire::tls;
 
 /// The report of a sentinel.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,0 @@
-//! Operations on a cluster: each goes to the nodes of its keys, and in parts while a slot is moving.
-
-mod acquire;
-pub(super) mod parts;
-mod renewing;
-mod share_parts;

@@ -1,0 +1,275 @@
+//! Operations on a lock whose slot is moving, in parts of one key each.
+//!
+//! While a slot moves from one node to another, no script may touch several of its keys (`TRYAGAIN`), because
+//! each may be on either side. One key at a time can always be found. So a release is three steps: the
+//! high-water mark is raised, the lock deleted, the first waiters told to ask. An acquire is native commands
+//! without a queue. The mark that the old node has reported goes along to the new one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::base::record::Record;
+use crate::store::redis::commands::RedisStore;
+use crate::store::redis::commands::dispatch::{Command, Dispatch};
+use crate::store::redis::commands::part::Part;
+use crate::store::redis::wire::connection::Connection;
+use crate::store::redis::wire::send_error::SendError;
+use crate::store::redis::wire::spans::{grant, millis};
+use crate::store::redis::wire::{reply, scripts};
+use crate::store::{
+    AcquireCommand, Cooldown, Failure, Operation, OperatorOperation, Outcome, Queueing, Release,
+    Released, Remembered,
+};
+
+impl RedisStore {
+    pub(in crate::store::redis::commands) async fn ask_cluster(
+        &self,
+        operation: Operation,
+        dispatch: &mut Dispatch,
+    ) -> Outcome {
+        if let Operation::Extend(extensions) = operation {
+            return self.extend_each(extensions, dispatch).await;
+        }
+        if let Operation::Operator(OperatorOperation::Scan(scan)) = &operation {
+            return self.scan_cluster(scan, dispatch.lane).await;
+        }
+        if let Err(error) = self.names.check(operation.key()) {
+            return Outcome::Failed(error.into());
+        }
+        if let Operation::AcquireAll(all) = &operation {
+            let keys = all.leases.iter();
+            if let Some(Err(error)) = keys
+                .map(|(key, _)| self.names.check(key))
+                .find(Result::is_err)
+            {
+                return Outcome::Failed(error.into());
+            }
+        }
+        let sent = self
+            .send_until_answered(Command::Whole(operation.clone()), dispatch)
+            .await;
+        let sent = match sent {
+            Err(SendError::Moving(_)) => self.ask_in_parts(operation, dispatch).await,
+            sent => sent,
+        };
+        sent.unwrap_or_else(|trouble| dispatch.failed(trouble))
+    }
+
+    async fn ask_in_parts(
+        &self,
+        operation: Operation,
+        dispatch: &mut Dispatch,
+    ) -> Result<Outcome, SendError> {
+        match operation {
+            Operation::Acquire(acquire) => self.acquire_in_parts(acquire, dispatch).await,
+            Operation::Release(release) | Operation::Vacate(release) => {
+                self.give_back_in_parts(release, None, dispatch).await
+            }
+            Operation::Cool(release, cooldown) => {
+                self.give_back_in_parts(release, Some(cooldown), dispatch)
+                    .await
+            }
+            Operation::Remember(release, record) => {
+                self.remember_in_parts(release, record, dispatch).await
+            }
+            Operation::Leave(release) => {
+                self.step(Part::Tell(release, Duration::ZERO), dispatch)
+                    .await?;
+                Ok(Outcome::Released(Released::Absent))
+            }
+            // Each key is taken by itself then.
+            Operation::AcquireAll(_) => Ok(Outcome::Apart),
+            Operation::Operator(_) => Ok(Outcome::Failed(Failure::refused(
+                "the slot of the key is moving from one node of the cluster to another; try again when it has moved",
+            ))),
+            // About one key as they are.
+            Operation::Extend(_)
+            | Operation::Raise(_)
+            | Operation::Forget(_)
+            | Operation::Clock(_)
+            | Operation::Swap(_)
+            | Operation::Vote(_) => Ok(reply::not_understood()),
+        }
+    }
+
+    async fn acquire_in_parts(
+        &self,
+        acquire: AcquireCommand,
+        dispatch: &mut Dispatch,
+    ) -> Result<Outcome, SendError> {
+        if let Some(replaced) = acquire.replaces {
+            let release = Release {
+                token: replaced.token,
+                fence: replaced.fence,
+                // The caller waits for the acquire behind it.
+                in_background: false,
+                ..acquire.undo()
+            };
+            // A question that names its own token only reports the fencing token that was used.
+            if replaced.token != acquire.token {
+                self.give_back_in_parts(release, None, dispatch).await?;
+            } else if release.fence.is_some() {
+                self.step(Part::Raise(release), dispatch).await?;
+            }
+        }
+        let is_share = acquire.token.share().is_some();
+        let waits = acquire.queueing != Queueing::Never;
+        let own = acquire.undo();
+        let outcome = self.step(Part::Acquire(acquire), dispatch).await?;
+        // An earlier question may have queued it. A release would hand the key to that entry, and a renewal on its way would
+        // then lengthen a lock that has no owner.
+        if let Outcome::Granted(_) = outcome
+            && waits
+        {
+            let _ = self.step(Part::Unqueue(own), dispatch).await;
+        }
+        // Whether it fits beside other shares is known when the slot has moved. A waiter asks again until then.
+        if let Outcome::Busy(_) = outcome
+            && is_share
+            && !waits
+        {
+            return Ok(Outcome::Failed(Failure::refused(
+                "the key is on its way to another node of the cluster, and no share can join others meanwhile",
+            )));
+        }
+        Ok(outcome)
+    }
+
+    /// In the order in which a script would: the lock is free when no later fencing token can be lower.
+    async fn give_back_in_parts(
+        &self,
+        release: Release,
+        cooldown: Option<Cooldown>,
+        dispatch: &mut Dispatch,
+    ) -> Result<Outcome, SendError> {
+        if release.fence.is_some() {
+            self.step(Part::Raise(release.clone()), dispatch).await?;
+        }
+        let freed = self
+            .step(Part::Free(release.clone(), cooldown), dispatch)
+            .await?;
+        let freed = match (&freed, release.token.share()) {
+            (Outcome::Released(Released::Other), Some(_)) => {
+                self.remove_share_in_parts(&release, dispatch).await?
+            }
+            _ => freed,
+        };
+        let after = cooldown.unwrap_or_default().span;
+        let told = Part::Tell(release.clone(), after);
+        match self.step(told, dispatch).await {
+            // The keeper repeats the request. A waiter that is gone would stay in the queue otherwise.
+            Err(trouble) if release.in_background => return Err(trouble),
+            Err(_) => self.handed_off.note_unserved(&release, after),
+            Ok(_) => {}
+        }
+        Ok(freed)
+    }
+
+    async fn remember_in_parts(
+        &self,
+        release: Release,
+        record: Arc<Record>,
+        dispatch: &mut Dispatch,
+    ) -> Result<Outcome, SendError> {
+        if release.fence.is_some() {
+            self.step(Part::Raise(release.clone()), dispatch).await?;
+        }
+        let remember = Part::Remember(release.clone(), record);
+        let remembered = self.step(remember, dispatch).await?;
+        if let Outcome::Remembered(Remembered::Yes | Remembered::Unacknowledged) = remembered {
+            // Each waiter that finds the record leaves the queue, and tells the next ones.
+            let told = Part::Tell(release, Duration::ZERO);
+            let _ = self.step(told, dispatch).await;
+        }
+        Ok(remembered)
+    }
+
+    pub(super) async fn step(
+        &self,
+        part: Part,
+        dispatch: &mut Dispatch,
+    ) -> Result<Outcome, SendError> {
+        Box::pin(self.send_until_answered(Command::Part(part), dispatch)).await
+    }
+
+    pub(in crate::store::redis::commands) async fn send_part(
+        &self,
+        part: &Part,
+        on: &Connection,
+    ) -> Result<Outcome, SendError> {
+        match part {
+            Part::Acquire(acquire) => self.acquire_one_key(acquire, on).await,
+            Part::ExtendLock(share) => {
+                let name = self.names.lock(&share.key);
+                self.extend_part(share, ("lock", &name), on).await
+            }
+            Part::ExtendInSet(share) => {
+                let set = self.names.shares(&share.key);
+                self.extend_part(share, ("set", &set), on).await
+            }
+            Part::Raise(release) => {
+                let mark = self.names.mark_for(&release.key);
+                let fence = fence_text(release);
+                scripts::RAISE.run(on, &[&mark], &[&fence]).await?;
+                Ok(Outcome::Released(Released::Yes))
+            }
+            Part::Free(release, cooldown) => {
+                let lock = self.names.lock(&release.key);
+                let span = cooldown.map(|cooldown| millis(cooldown.span));
+                let until = cooldown.unwrap_or_default().until_millis.to_string();
+                let token = release.token.text();
+                let arguments = [token.as_str(), &span.unwrap_or_default(), &until];
+                let answer = scripts::FREE.run(on, &[&lock], &arguments).await?;
+                Ok(reply::released(&answer))
+            }
+            Part::Remember(release, record) => {
+                let lock = self.names.lock(&release.key);
+                let command = self.remembering(release, record, &[&lock]);
+                let answer = self.scripts.remember.ask(on, &command).await?;
+                Ok(reply::remembered(&answer))
+            }
+            Part::ReadShared(release, sharing) => {
+                sharing.note(self.read_shared(&release.key, on).await?);
+                Ok(Outcome::Released(Released::Other))
+            }
+            Part::RemoveShare(release, sharing) => self.remove_share(release, sharing, on).await,
+            Part::FreeShared(release, sharing) => self.free_shared(release, sharing, on).await,
+            Part::Tell(release, free_after) => {
+                let lock = self.names.lock(&release.key);
+                let queue = self.names.queue(&release.key);
+                let token = release.token.text();
+                let arguments = [
+                    token.as_str(),
+                    &grant(release.ttl),
+                    self.names.channels(),
+                    &lock,
+                    &millis(*free_after),
+                ];
+                let answer = scripts::TELL.run(on, &[&queue], &arguments).await?;
+                if answer != Value::Int(1) {
+                    self.handed_off.note_unserved(release, *free_after);
+                }
+                Ok(Outcome::Released(Released::Yes))
+            }
+            Part::Unqueue(release) => {
+                let mut command = redis::cmd("ZREM");
+                self.names.push_queue(&release.key, &mut command);
+                command.arg(format!(
+                    "{} {}",
+                    release.token.text().as_str(),
+                    grant(release.ttl)
+                ));
+                on.send(&command).await?;
+                Ok(Outcome::Released(Released::Yes))
+            }
+        }
+    }
+}
+
+/// The fencing token as the scripts take it: nothing, where none was given.
+fn fence_text(release: &Release) -> String {
+    let fence = release.fence.map(|fence| fence.to_string());
+    fence.unwrap_or_default()
+}
