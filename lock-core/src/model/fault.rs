@@ -28,8 +28,6 @@ pub(super) enum ModelFault {
     CooldownKeepsToken,
     /// A hand-over takes the clock as its fencing token, even below the high-water mark.
     GrantBelowHighWaterMark,
-    /// One batch hands the key to two waiters.
-    TakenKeyHandedOver,
     /// The server does not check whether a process receives the push of the hand-over.
     HandedToDeadProcess,
     /// The next waiter is not told when the grant of the new owner ends.
@@ -79,8 +77,6 @@ pub(super) enum ModelFault {
     PassedAfterEnd,
     /// The lease passes from task to task without a limit.
     PassedWithoutBound,
-    /// A process remembers only the last of several pending releases.
-    EarlierReleaseForgotten,
     /// A process does not remember a pending cooldown.
     PendingCooldownForgotten,
     /// The next task supersedes a lease whose key is to cool down.

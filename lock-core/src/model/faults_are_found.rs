@@ -2,11 +2,9 @@
 
 use super::explore::explore;
 use super::fault::ModelFault;
-use super::simulate::simulate;
 use super::world::{Limits, World, Wrong};
 use super::worlds::{
-    PLAIN, behind_a_gap, behind_stopped, first_after_the_clock_went_back, random_world,
-    refused_a_place,
+    PLAIN, behind_a_gap, behind_stopped, first_after_the_clock_went_back, refused_a_place,
 };
 
 /// Searches until a check fails; returns the violation and the number of steps.
@@ -141,36 +139,6 @@ found! {
     a_release_beside_the_record: UndoBesideRecord, CooldownCut, RECORDED;
     a_record_that_keeps_its_queue: RecordKeepsItsQueue, QueuedBehindRecord, RECORDED;
     a_waiter_behind_a_record: QueuedBehindRecord, QueuedBehindRecord, RECORDED;
-}
-
-/// Searches random paths, because there are too many steps to search all paths.
-fn found_in_random_runs(fault: ModelFault, world: impl Fn(u64) -> Limits) -> Option<Wrong> {
-    (0..20_000).find_map(|seed| {
-        let limits = Limits {
-            fault: Some(fault),
-            ..world(seed)
-        };
-        let (wrong, path) = simulate(&limits, seed, 300).err()?;
-        println!(
-            "{fault:?}: {wrong:?} after {} steps of seed {seed}",
-            path.len()
-        );
-        Some(wrong)
-    })
-}
-
-/// The fault needs two waiters, and two releases of a process that waited twice.
-#[test]
-fn a_key_handed_over_twice_by_one_batch() {
-    let wrong = found_in_random_runs(ModelFault::TakenKeyHandedOver, random_world);
-    assert_eq!(wrong, Some(Wrong::OwnerWithoutKey));
-}
-
-/// The fault needs a late push, for a lease whose end comes even later.
-#[test]
-fn an_earlier_release_that_is_forgotten() {
-    let wrong = found_in_random_runs(ModelFault::EarlierReleaseForgotten, random_world);
-    assert_eq!(wrong, Some(Wrong::CooldownCut));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A model of queue, hand-over, high-water mark and cohort.
 //!
-//! The tests search small worlds completely, and larger worlds by random paths.
+//! The tests search small worlds completely. `tests/sim` covers larger ones by random histories of the real code.
 //!
 //! A world is a server, some processes, and messages between them. Messages arrive at any time, in
 //! any order, or not at all. A process that does nothing for a while represents a stopped process.
@@ -35,7 +35,6 @@ mod process;
 pub(crate) mod seen;
 mod server;
 mod shares;
-mod simulate;
 mod ticket;
 mod visit;
 mod world;

@@ -2,7 +2,6 @@
 
 use super::explore::{Exploration, explore};
 use super::fault::ModelFault;
-use super::simulate::simulate;
 use super::world::{Limits, Step, World, Wrong};
 
 /// Two processes request the lock once, each request is answered, and no waiter leaves.
@@ -336,40 +335,4 @@ fn a_jump_as_long_as_the_delay_of_a_push_is_not_noticed() {
     let found = explore::<World>(&limits, 0);
     let (wrong, _) = found.wrong.expect("the kit promises nothing here");
     assert_eq!(wrong, Wrong::OwnerWithoutKey);
-}
-
-/// Returns a world for random paths, with all failures and more of each.
-pub(super) fn random_world(seed: u64) -> Limits {
-    let small = u8::try_from(seed % 3).unwrap_or(0);
-    let goes_back = seed.is_multiple_of(5);
-    Limits {
-        processes: 2 + small,
-        ticks: 40,
-        leases: 12,
-        rounds: 6,
-        line: 6,
-        cancels: true,
-        unanswered: true,
-        timers: true,
-        disruptions: 3,
-        longer_millis: seed.is_multiple_of(2).then_some(5_025),
-        gaps: seed % 4 == 3,
-        cooldown_millis: (seed % 4 == 1).then_some(1_500),
-        records: seed % 8 == 1,
-        rates: &[990_000, 1_000_000, 1_010_000],
-        step: goes_back.then_some(-100_000),
-        // The key of a foreign owner then lasts as much longer.
-        longest_wait: if goes_back { 160 } else { 60 },
-        ..PLAIN
-    }
-}
-
-#[test]
-fn no_check_fails_on_random_paths() {
-    let seeds = if is_large() { 400_000 } else { 2_000 };
-    for seed in 0..seeds {
-        let limits = random_world(seed);
-        let outcome = simulate(&limits, seed, 300);
-        assert!(outcome.is_ok(), "seed {seed}: {outcome:?}");
-    }
 }

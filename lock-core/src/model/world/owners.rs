@@ -29,7 +29,7 @@ impl World {
         }
         match owned.lease.close(now) {
             Phase::Held | Phase::Lost(_) => {
-                self.release(owned.name, Some(owned.fence), owned.late_duplicate, limits);
+                self.release(owned.name, Some(owned.fence), owned.late_duplicate);
             }
             Phase::Asking | Phase::Closed => {}
         }
@@ -63,10 +63,8 @@ impl World {
         self.net
             .retain(|message| !matches!(message, Message::Extended(other, ..) if *other == name));
         match owned.lease.close(now) {
-            Phase::Held => {
-                self.send_release(Message::Vacate(name, fence), owned.late_duplicate, limits)
-            }
-            Phase::Lost(_) => self.release(name, fence, owned.late_duplicate, limits),
+            Phase::Held => self.send_release(Message::Vacate(name, fence), owned.late_duplicate),
+            Phase::Lost(_) => self.release(name, fence, owned.late_duplicate),
             Phase::Asking | Phase::Closed => {}
         }
         self.promote(index, limits);
@@ -95,32 +93,23 @@ impl World {
                 process.cools_with_late_duplicate = owned.late_duplicate;
                 self.cooling = Some(Cooling { name, ends: None });
             }
-            Phase::Lost(_) => self.release(name, Some(owned.fence), owned.late_duplicate, limits),
+            Phase::Lost(_) => self.release(name, Some(owned.fence), owned.late_duplicate),
             Phase::Asking | Phase::Closed => {}
         }
         self.promote(index, limits);
     }
 
-    pub(super) fn release(
-        &mut self,
-        name: Name,
-        fence: Option<u64>,
-        late_duplicate: bool,
-        limits: &Limits,
-    ) {
-        self.send_release(Message::Release(name, fence), late_duplicate, limits);
+    pub(super) fn release(&mut self, name: Name, fence: Option<u64>, late_duplicate: bool) {
+        self.send_release(Message::Release(name, fence), late_duplicate);
     }
 
-    fn send_release(&mut self, message: Message, late_duplicate: bool, limits: &Limits) {
+    fn send_release(&mut self, message: Message, late_duplicate: bool) {
         let (Message::Release(name, fence) | Message::Vacate(name, fence)) = message else {
             unreachable!("only releases are sent here");
         };
         self.net.push(message);
         let again = self.now() + LATE_DUPLICATE;
         let process = &mut self.processes[usize::from(name.process)];
-        if limits.has(ModelFault::EarlierReleaseForgotten) {
-            process.forget_all();
-        }
         process.leaves(name, fence, true);
         if late_duplicate {
             let at = again;
@@ -170,7 +159,7 @@ impl World {
         if let Some(owned) = process.owned.take() {
             let (name, fence) = (owned.name, Some(owned.fence));
             if discard {
-                self.release(name, fence, owned.late_duplicate, limits);
+                self.release(name, fence, owned.late_duplicate);
             } else {
                 // This release deletes nothing, and hands a free key to the next waiter.
                 self.net.push(Message::Release(name, fence));

@@ -64,7 +64,7 @@ impl World {
         let name = waiter.name;
         self.forget_answers(name);
         if waiter.known && !limits.has(ModelFault::CancelledNotUndone) {
-            self.release(name, None, waiter.late_duplicate, limits);
+            self.release(name, None, waiter.late_duplicate);
         }
         self.promote(index, limits);
     }
