@@ -1,6 +1,6 @@
 //! One owner, and tokens that rise.
 
-use super::{Answer, Claim, Ledger, Owning, limits};
+use super::{Answer, Call, Claim, Ledger, Owning, limits};
 use crate::plan::{Plan, Topology};
 use crate::world::{EPOCH, Fault, Kind, MICRO, State};
 
@@ -56,7 +56,11 @@ impl Ledger {
         let steps = plan.faults.iter();
         let steps = steps.filter(|it| it.fault.clock_step().is_some());
         let steps: Vec<u64> = steps.map(|step| step.at).collect();
-        let has_step = |from, to| may_repeat && steps.iter().any(|at| (from..=to).contains(at));
+        let has_step = |call: &Call, to| {
+            // Nor does the release of a lock that has run out write the mark.
+            let is_unnoted = may_repeat || call.answer.is_loss() || call.answer == Answer::RanOut;
+            is_unnoted && steps.iter().any(|at| (call.asked..=to).contains(at))
+        };
         for (at, later) in claims.iter().enumerate() {
             let older = claims[..at].iter().rev().find(|it| {
                 let both_share = it.owning != Owning::Alone && later.owning != Owning::Alone;
@@ -68,7 +72,7 @@ impl Ledger {
                     && !may_be_equal
                     && !self.was_freed_before(later)
                     && !self.has_no_note(plan, it)
-                    && !has_step(self.calls[it.call].asked, later.from)
+                    && !has_step(&self.calls[it.call], later.from)
             });
             if let Some(older) = older {
                 let text = format!(
@@ -156,7 +160,7 @@ fn may_forget_tokens(plan: &Plan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, rules, with, world};
+    use super::super::tests::{asks, owns, rules, with, world};
     use super::*;
     use crate::world::{MILLI, SECOND, Write};
 
@@ -209,5 +213,32 @@ mod tests {
             let values = [set.clone(), write(3_500, value, kind)];
             assert_eq!(broken(4_000, &values), [rule]);
         }
+    }
+
+    #[test]
+    fn a_token_rises_beside_a_step_of_the_clock_unless_a_lock_has_run_out() {
+        let rule = "a token does not rise";
+        let lost = Answer::NotReleased("Lost the lock ran out".to_owned());
+        let broken = |answer: &Answer, step: u64| {
+            let mut plan = with(Fault::StepClock { server: 0, by: -1 });
+            plan.faults[0].at = step * SECOND;
+            let mut ledger = Ledger::default();
+            for (token, at) in [(2, 3), (1, 6)] {
+                owns(&mut ledger, Owning::Alone, token, at, at + 1);
+            }
+            ledger.calls[0].answer = answer.clone();
+            let sim = world();
+            sim.look(|state| ledger.check_owners(&plan, state));
+            sim.end();
+            rules(&ledger)
+        };
+        for answer in [&lost, &Answer::Lost, &Answer::RanOut] {
+            assert!(broken(answer, 5).is_empty());
+            assert_eq!(broken(answer, 2), [rule]);
+            assert_eq!(broken(answer, 7), [rule]);
+        }
+        assert_eq!(broken(&Answer::Granted, 5), [rule]);
+        let unanswered = Answer::NotReleased("Unavailable".to_owned());
+        assert_eq!(broken(&unanswered, 5), [rule]);
     }
 }
