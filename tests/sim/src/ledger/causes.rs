@@ -10,6 +10,8 @@ const START: u64 = SECOND;
 const SETTLED: u64 = 300 * MILLI;
 /// A token above it cannot be counted from.
 const HIGHEST: u64 = 9_000_000_000_000_000;
+/// How often a lock goes on inside a process before the store has it again.
+const PASSES: u64 = 32;
 
 impl Ledger {
     pub fn check_causes(&mut self, plan: &Plan, state: &State) {
@@ -33,7 +35,7 @@ impl Ledger {
             let wrong = match plan.topology {
                 _ if plan.weather == Weather::Momentary => uncaused_by_a_moment(plan, call),
                 Topology::One | Topology::Replicas if plan.is_plain() => {
-                    uncaused(plan, call, &state.late)
+                    uncaused(plan, call, self.asked_by_its_process(number), &state.late)
                 }
                 _ => uncaused_in_calm(plan, call),
             };
@@ -52,6 +54,23 @@ impl Ledger {
 }
 
 impl Ledger {
+    /// Returns when the lock of a call was asked for: by an earlier call, if the lock went on inside its process. The tokens of
+    /// such leases differ by the number of these passes.
+    fn asked_by_its_process(&self, number: usize) -> u64 {
+        let call = &self.calls[number];
+        let is_before = |it: &&Call| {
+            let passes = call
+                .token
+                .zip(it.token)
+                .and_then(|(token, its)| token.checked_sub(its));
+            it.process == call.process
+                && it.keys == call.keys
+                && passes.is_some_and(|passes| passes <= PASSES)
+        };
+        let before = self.calls.iter().filter(is_before);
+        before.map(|it| it.asked).fold(call.asked, u64::min)
+    }
+
     /// Checks that no two servers were taken for one.
     fn check_names(&mut self) {
         let is_mistaken = |answer: &Answer| matches!(answer, Answer::Refused(why) if why.contains("are one server"));
@@ -160,21 +179,24 @@ pub(super) fn is_slow(plan: &Plan) -> bool {
     plan.topology == Topology::Redlock && 2 * slowest_segment(plan.latency) >= shortest / 8
 }
 
-fn uncaused(plan: &Plan, call: &Call, late: &[Late]) -> Option<&'static str> {
+/// `asked`: when the process asked for the lock of the call.
+fn uncaused(plan: &Plan, call: &Call, asked: u64, late: &[Late]) -> Option<&'static str> {
     if plan.stops_inside || plan.habits.blocks > 0 {
         return None;
     }
     let is_ok = match (&call.answer, call.lost) {
         (Answer::Refused(why), _) => is_refused_for(plan, call, why, call.asked, call.answered),
         (Answer::Lost | Answer::NotReleased(_), Some(lost)) => {
-            is_lost_for(plan, call, lost) || is_lost_to_late_segments(call, late, lost)
+            is_lost_for(plan, call, asked, lost) || is_lost_to_late_segments(call, late, lost)
         }
         (Answer::NotReleased(why), None) if why.starts_with("Lost") => {
             // The lease may run out before the release arrives.
             let left = call.left.unwrap_or(0);
             let ended = call.ended.unwrap_or(u64::MAX);
             let over = left + call.left_with - call.left_with / 100;
-            over <= ended || loses(plan, call, ended) || is_lost_to_late_segments(call, late, ended)
+            over <= ended
+                || loses(plan, call, asked, ended)
+                || is_lost_to_late_segments(call, late, ended)
         }
         (Answer::NotReleased(why), None) => {
             is_refused_for(plan, call, why, call.left.unwrap_or(0), call.ended)
@@ -200,11 +222,11 @@ fn is_refused_for(plan: &Plan, call: &Call, why: &str, from: u64, to: Option<u64
 }
 
 /// Returns whether something explains that a lock is lost at this time.
-fn is_lost_for(plan: &Plan, call: &Call, lost: u64) -> bool {
+fn is_lost_for(plan: &Plan, call: &Call, asked: u64, lost: u64) -> bool {
     let granted = call.answered.unwrap_or(call.asked);
     let runs_out = granted + call.ttl - call.ttl / 10;
     if lost < START
-        || loses(plan, call, lost)
+        || loses(plan, call, asked, lost)
         || !call.renews && lost + plan.segments(4) >= runs_out
     {
         return true;
@@ -240,8 +262,8 @@ fn is_lost_to_late_segments(call: &Call, late: &[Late], lost: u64) -> bool {
     its.clone().count() > 1 && its.sum::<u64>() >= call.ttl / 5
 }
 
-/// Returns whether the key of a call may have been deleted by this time.
-fn loses(plan: &Plan, call: &Call, until: u64) -> bool {
+/// Returns whether the key of a call may have been deleted between these times.
+fn loses(plan: &Plan, call: &Call, asked: u64, until: u64) -> bool {
     let keys: Vec<_> = call.keys.iter().map(|key| lock_name(*key)).collect();
     let mut losses = plan.faults.iter().filter(|it| it.fault.loses_data());
     losses.any(|it| {
@@ -249,7 +271,7 @@ fn loses(plan: &Plan, call: &Call, until: u64) -> bool {
             Fault::Delete { key, .. } => keys.iter().any(|its| its.as_bytes() == key),
             _ => true,
         };
-        is_its && it.at <= until && call.asked <= it.end()
+        is_its && it.at <= until && asked <= it.end()
     })
 }
 
@@ -260,5 +282,5 @@ fn is_over_when_told(plan: &Plan, call: &Call) -> bool {
     };
     let at_once = lost < answered + MILLI;
     let is_over = answered > call.asked + call.ttl + 3 * MILLI + call.ttl / 100;
-    at_once && is_over && !plan.has_stops() && !loses(plan, call, lost)
+    at_once && is_over && !plan.has_stops() && !loses(plan, call, call.asked, lost)
 }

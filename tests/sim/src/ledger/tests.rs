@@ -1,5 +1,6 @@
 //! Each rule is broken by a ledger that is written by hand, and kept by one that differs in the fact that the rule is about.
 
+use super::ticks::{Completed, Run};
 use super::{Answer, Asks, Ledger, Owning};
 use crate::plan::{Plan, Topology, Verb};
 use crate::world::{Fault, Late, Order, Planned, SECOND, Settings, Sim};
@@ -180,6 +181,32 @@ fn a_loss_without_a_fault_breaks_a_rule() {
     }
 }
 
+/// The key may have been deleted under the call before it, which did not notice it.
+#[test]
+fn a_lock_that_went_on_inside_its_process_may_have_been_deleted_before_its_call() {
+    let deletes = || {
+        with(Fault::Delete {
+            server: 0,
+            key: crate::plan::lock_name(0).into_bytes(),
+        })
+    };
+    for (token, broken) in [
+        (101, vec![]),
+        (2_000_000, vec!["refused or lost without a cause"]),
+    ] {
+        let mut ledger = Ledger::default();
+        let before = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
+        ledger.calls[before].answer = Answer::Granted;
+        ledger.calls[before].token = Some(100);
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(3));
+        ledger.calls[call].answer = Answer::Lost;
+        ledger.calls[call].token = Some(token);
+        ledger.calls[call].lost = Some(3 * SECOND + 1);
+        check_causes(&mut ledger, &deletes(), Vec::new());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
 #[test]
 fn a_loss_after_one_late_segment_breaks_a_rule_and_after_several_it_breaks_none() {
     let late = |process, by| Late {
@@ -200,6 +227,41 @@ fn a_loss_after_one_late_segment_breaks_a_rule_and_after_several_it_breaks_none(
         ledger.calls[call].answer = Answer::Lost;
         ledger.calls[call].lost = Some(2 * SECOND);
         check_causes(&mut ledger, &calm(), late);
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+/// The end of a cooldown, which a completed run of a job leaves behind, gives the key to no waiter.
+#[test]
+fn a_process_that_asks_later_and_has_the_key_first_breaks_a_rule_unless_the_key_has_cooled_down() {
+    for (is_completed, broken) in [
+        (false, vec!["a process that waits is passed over"]),
+        (true, vec![]),
+    ] {
+        let mut ledger = Ledger::default();
+        let mut call = |process, asked, answered, left| {
+            let call = asks(&mut ledger, Owning::Alone, None, asked, Some(answered));
+            let noted = &mut ledger.calls[call];
+            noted.process = process;
+            noted.answer = Answer::Granted;
+            noted.left = Some(left * SECOND);
+            call
+        };
+        let before = call(2, 2, 3, 12);
+        call(0, 10, 20, 21);
+        call(1, 13, 14, 15);
+        ledger.runs.push(Run {
+            job: 0,
+            call: before,
+            began: 0,
+            ends: 0,
+            from: 0,
+            completed: is_completed.then_some(Completed {
+                at: 12 * SECOND,
+                remaining: SECOND,
+            }),
+        });
+        ledger.check_fifo(&calm());
         assert_eq!(rules(&ledger), broken);
     }
 }

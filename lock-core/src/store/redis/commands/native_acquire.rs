@@ -142,6 +142,12 @@ impl RedisStore {
         time: &Value,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
+        // The slot has begun to move between these commands.
+        if self.topology.is_cluster()
+            && let Some(SendError::Elsewhere(elsewhere)) = SendError::of(mark)
+        {
+            return Err(SendError::Moving(elsewhere.error));
+        }
         if let (Value::ServerError(error), _) | (_, Value::ServerError(error)) = (mark, time) {
             return Ok(Outcome::Failed(ambiguous(failure(error.clone().into()))));
         }

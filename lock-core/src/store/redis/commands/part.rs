@@ -4,6 +4,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use redis::Value;
+
 use crate::base::record::Record;
 use crate::base::sync::lock;
 use crate::store::{AcquireCommand, Cooldown, Extension, Release};
@@ -13,6 +15,8 @@ use crate::store::{AcquireCommand, Cooldown, Extension, Release};
 pub(super) enum Part {
     /// An acquire that does not queue.
     Acquire(AcquireCommand),
+    /// Reads the high-water mark of a lock that was acquired.
+    ReadMark(Release, Arc<Mutex<Value>>),
     /// Raises the high-water mark to the fencing token of a lease.
     Raise(Release),
     /// Deletes the lock, or begins its cooldown.
@@ -40,7 +44,8 @@ impl Part {
         match self {
             Part::Acquire(acquire) => &acquire.key,
             Part::ExtendLock(share) | Part::ExtendInSet(share) => &share.key,
-            Part::Raise(release)
+            Part::ReadMark(release, _)
+            | Part::Raise(release)
             | Part::Free(release, _)
             | Part::Remember(release, _)
             | Part::ReadShared(release, _)

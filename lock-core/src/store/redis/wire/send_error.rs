@@ -16,6 +16,8 @@ pub(in crate::store::redis) enum SendError {
     Elsewhere(Elsewhere),
     /// The keys of one lock are moving from one node to another. Nothing was done.
     Moving(RedisError),
+    /// The lock is this token's, and its high-water mark is on another node. The value is the answer to `TIME`.
+    Unfenced(Value),
     /// This server cannot serve at the moment, but another one may. Nothing was done.
     Unfit(Failure),
     /// Any other error.
@@ -92,7 +94,7 @@ impl SendError {
             SendError::Broken(error) | SendError::Moving(error) => failure(error),
             SendError::Elsewhere(elsewhere) => failure(elsewhere.error),
             SendError::Unfit(failure) | SendError::Failed(failure) => failure,
-            SendError::NoScript => Failure::not_understood(),
+            SendError::NoScript | SendError::Unfenced(_) => Failure::not_understood(),
         }
     }
 }

@@ -56,15 +56,26 @@ impl RedisStore {
                 }
             }
         };
-        Ok(
-            match time_above(&first.mark, &first.time, on.least_mark()) {
-                Some(fence) if ours => Outcome::Granted(fence),
-                _ => Outcome::Failed(ambiguous(Failure::refused(
-                    "the lock is on its way to another node of the cluster",
-                ))),
-            },
-        )
+        match time_above(&first.mark, &first.time, on.least_mark()) {
+            Some(fence) if ours => Ok(Outcome::Granted(fence)),
+            None if ours && is_elsewhere(&first.mark) => {
+                Err(SendError::Unfenced(first.time.clone()))
+            }
+            _ => Ok(on_its_way()),
+        }
     }
+}
+
+/// Returns whether the mark is on the other node already.
+fn is_elsewhere(mark: &Value) -> bool {
+    matches!(SendError::of(mark), Some(SendError::Elsewhere(_)))
+}
+
+/// The outcome of an acquire that is to be undone.
+pub(super) fn on_its_way() -> Outcome {
+    Outcome::Failed(ambiguous(Failure::refused(
+        "the lock is on its way to another node of the cluster",
+    )))
 }
 
 #[cfg(test)]

@@ -10,13 +10,20 @@ use crate::base::settings::Settings;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::redis::commands::RedisStore;
 use crate::store::redis::topology::Servers;
+use crate::store::redis::wire::reply::micros;
 use crate::store::redis::wire::send_error::SendError;
-use crate::store::{AcquireCommand, Queueing, Store};
+use crate::store::{AcquireCommand, Outcome, Queueing, Store};
 
-/// Answers as a node that had the lock of `owner` and the mark, and gives the lock away before a script arrives.
-fn serve(mut connection: &TcpStream, owner: Token) {
+/// The error of a key that is on another node.
+const ELSEWHERE: &str = "-ASK 3999 127.0.0.1:7002\r\n";
+
+/// Answers as a node with the lock of `owner`. `mark`, `extended`: the answers for the mark, and to the script that lengthens
+/// the lock.
+fn serve(mut connection: &TcpStream, owner: Token, mark: &str, extended: &str) {
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
     let mut commands = redis::Parser::new();
+    // The first question for the mark checks the connection.
+    let mut is_probed = false;
     while let Ok(Value::Array(words)) = commands.parse_value(&mut connection) {
         let word = |at: usize| match words.get(at) {
             Some(Value::BulkString(word)) => String::from_utf8_lossy(word).into_owned(),
@@ -25,13 +32,14 @@ fn serve(mut connection: &TcpStream, owner: Token) {
         let answer = match (word(0).as_str(), word(1).as_str()) {
             ("HELLO", _) => format!("%1\r\n{}{}", bulk("server"), bulk("redis")),
             ("TIME", _) => format!("*2\r\n{}{}", bulk("1700000000"), bulk("25")),
-            ("GET", _) => bulk("4000"),
+            ("GET", _) if !std::mem::replace(&mut is_probed, true) => "_\r\n".to_owned(),
+            ("GET", _) => mark.to_owned(),
             ("SET", _) => bulk(owner.text().as_str()),
             ("EVAL", _) => format!("*1\r\n{}", bulk("probed")),
             ("EVALSHA", hash) if hash.bytes().all(|digit| digit == b'0') => {
                 "-NOSCRIPT No matching script.\r\n".to_owned()
             }
-            ("EVALSHA", _) => "-ASK 3999 127.0.0.1:7002\r\n".to_owned(),
+            ("EVALSHA", _) => extended.to_owned(),
             _ => "+OK\r\n".to_owned(),
         };
         if connection.write_all(answer.as_bytes()).is_err() {
@@ -40,9 +48,8 @@ fn serve(mut connection: &TcpStream, owner: Token) {
     }
 }
 
-/// The other node may not have the mark yet, and its clock may be behind.
-#[tokio::test]
-async fn the_mark_of_a_node_goes_along_when_the_lock_moves_before_it_is_lengthened() {
+/// Acquires a lock that the token has already, in a part, from such a node.
+async fn acquire(mark: &'static str, extended: &'static str) -> Result<Outcome, SendError> {
     let manager = Address::random();
     let token = TokenSource::new(manager).fresh();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -50,7 +57,7 @@ async fn the_mark_of_a_node_goes_along_when_the_lock_moves_before_it_is_lengthen
     std::thread::spawn(move || {
         for connection in listener.incoming() {
             let connection = connection.expect("the kit connects");
-            std::thread::spawn(move || serve(&connection, token));
+            std::thread::spawn(move || serve(&connection, token, mark, extended));
         }
     });
     let info = url.into_connection_info().expect("a URL");
@@ -58,10 +65,7 @@ async fn the_mark_of_a_node_goes_along_when_the_lock_moves_before_it_is_lengthen
     let store = store.expect("settings that fit");
     let lane = store.acquire_route(manager).lane;
     let node = store.topology.known_node_of("").expect("the one server");
-    let on = store
-        .connection(lane, node)
-        .await
-        .expect("a node that answers");
+    let on = store.connection(lane, node).await;
     let acquire = AcquireCommand {
         key: "k".into(),
         token,
@@ -70,8 +74,26 @@ async fn the_mark_of_a_node_goes_along_when_the_lock_moves_before_it_is_lengthen
         replaces: None,
         repeated: true,
     };
-    match store.acquire_one_key(&acquire, &on).await {
+    store
+        .acquire_one_key(&acquire, &on.expect("a node that answers"))
+        .await
+}
+
+/// The other node may not have the mark yet, and its clock may be behind.
+#[tokio::test]
+async fn the_mark_of_a_node_goes_along_when_the_lock_moves_before_it_is_lengthened() {
+    match acquire("$4\r\n4000\r\n", ELSEWHERE).await {
         Err(SendError::Elsewhere(elsewhere)) => assert_eq!(elsewhere.mark, 4000),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn a_lock_whose_mark_has_moved_before_it_is_without_a_fencing_token_and_not_refused() {
+    match acquire(ELSEWHERE, "*1\r\n:1\r\n").await {
+        Err(SendError::Unfenced(time)) => assert_eq!(micros(&time), Some(1_700_000_000_000_025)),
+        other => panic!("{other:?}"),
+    }
+    let lost = acquire(ELSEWHERE, "*1\r\n:0\r\n").await;
+    assert!(matches!(lost, Ok(Outcome::Failed(failure)) if failure.ambiguous));
 }

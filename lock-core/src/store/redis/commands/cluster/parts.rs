@@ -3,18 +3,23 @@
 //! While a slot moves from one node to another, no script may touch several of its keys (`TRYAGAIN`), because
 //! each may be on either side. One key at a time can always be found. So a release is three steps: the
 //! high-water mark is raised, the lock deleted, the first waiters told to ask. An acquire is native commands
-//! without a queue. The mark that the old node has reported goes along to the new one.
+//! without a queue. The mark that the old node has reported goes along to the new one. If the mark has moved before the lock,
+//! the acquire reads it from the new one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::Value;
 
+use super::acquire::on_its_way;
 use crate::base::record::Record;
+use crate::base::sync::lock;
 use crate::store::redis::commands::RedisStore;
 use crate::store::redis::commands::dispatch::{Command, Dispatch};
+use crate::store::redis::commands::native_acquire::ambiguous;
 use crate::store::redis::commands::part::Part;
 use crate::store::redis::wire::connection::Connection;
+use crate::store::redis::wire::reply::time_above;
 use crate::store::redis::wire::send_error::SendError;
 use crate::store::redis::wire::spans::{grant, millis};
 use crate::store::redis::wire::{reply, scripts};
@@ -117,7 +122,10 @@ impl RedisStore {
         let is_share = acquire.token.share().is_some();
         let waits = acquire.queueing != Queueing::Never;
         let own = acquire.undo();
-        let outcome = self.step(Part::Acquire(acquire), dispatch).await?;
+        let outcome = match self.step(Part::Acquire(acquire), dispatch).await {
+            Err(SendError::Unfenced(time)) => self.fence_in_parts(&own, &time, dispatch).await,
+            acquired => acquired?,
+        };
         // An earlier question may have queued it. A release would hand the key to that entry, and a renewal on its way would
         // then lengthen a lock that has no owner.
         if let Outcome::Granted(_) = outcome
@@ -135,6 +143,22 @@ impl RedisStore {
             )));
         }
         Ok(outcome)
+    }
+
+    /// Completes an acquire that has taken the lock on one node at this time, while the mark is on the other one.
+    async fn fence_in_parts(
+        &self,
+        own: &Release,
+        time: &Value,
+        dispatch: &mut Dispatch,
+    ) -> Outcome {
+        let mark = Arc::new(Mutex::new(Value::Nil));
+        let read = Part::ReadMark(own.clone(), Arc::clone(&mark));
+        if let Err(trouble) = self.step(read, dispatch).await {
+            return Outcome::Failed(ambiguous(trouble.into_failure()));
+        }
+        let mark = lock(&mark);
+        time_above(&mark, time, 0).map_or_else(on_its_way, Outcome::Granted)
     }
 
     /// In the order in which a script would: the lock is free when no later fencing token can be lower.
@@ -208,6 +232,12 @@ impl RedisStore {
             Part::ExtendInSet(share) => {
                 let set = self.names.shares(&share.key);
                 self.extend_part(share, ("set", &set), on).await
+            }
+            Part::ReadMark(release, mark) => {
+                let name = self.names.mark_for(&release.key);
+                let answer = on.send(redis::cmd("GET").arg(&*name)).await?;
+                *lock(mark) = answer;
+                Ok(Outcome::Released(Released::Yes))
             }
             Part::Raise(release) => {
                 let mark = self.names.mark_for(&release.key);
