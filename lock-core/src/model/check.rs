@@ -1,6 +1,6 @@
 //! The invariants of every state of the model, and the check that every waiter gets the lock.
 
-use super::process::{Name, Push};
+use super::message::{Name, Push};
 use super::server::Value;
 use super::world::{Cooling, Limits, Message, Step, World, Wrong};
 

@@ -30,6 +30,7 @@
 mod check;
 mod explore;
 mod fault;
+mod message;
 mod once;
 mod process;
 pub(crate) mod seen;

@@ -1,7 +1,7 @@
 //! The server of the model: the protocol that the embedded store runs, with a manual clock.
 
 use super::fault::ModelFault;
-use super::process::Name;
+use super::message::Name;
 use super::wrong_server;
 use crate::base::clock::ServerTime;
 use crate::base::token::{Address, Token};

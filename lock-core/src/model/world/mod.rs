@@ -10,7 +10,8 @@ mod waiters;
 use std::time::Duration;
 
 use super::fault::ModelFault;
-use super::process::{AcquireReply, Ask, Name, Process, Push};
+use super::message::{AcquireReply, Ask, Name, Push};
+use super::process::Process;
 use super::server::ModelServer;
 use crate::base::clock::Moment;
 use crate::lease::LeaseOptions;

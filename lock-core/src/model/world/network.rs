@@ -5,7 +5,8 @@ use crate::base::clock::Moment;
 use crate::lease::Extended;
 use crate::lease::cohort::GAP;
 use crate::model::fault::ModelFault;
-use crate::model::process::{AcquireReply, Ask, LateDuplicate, Name, Push};
+use crate::model::message::{AcquireReply, Ask, Name, Push};
+use crate::model::process::LateDuplicate;
 use crate::model::server::{Surroundings, Value};
 use crate::protocol::{End, Ended, News, Operation, Reply, Way};
 

@@ -6,7 +6,8 @@ use super::{Cooling, LATE_DUPLICATE, Limits, Message, World, Wrong};
 use crate::base::clock::Moment;
 use crate::lease::{Action, Extended, Loss, Phase};
 use crate::model::fault::ModelFault;
-use crate::model::process::{LONGEST_COHORT, LateDuplicate, MOST, Name, OwnedLease};
+use crate::model::message::Name;
+use crate::model::process::{LONGEST_COHORT, LateDuplicate, MOST, OwnedLease};
 
 impl World {
     pub(super) fn end(&mut self, index: u8, limits: &Limits) -> Result<(), Wrong> {

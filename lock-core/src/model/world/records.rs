@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Cooling, Limits, Message, World, Wrong};
 use crate::lease::Phase;
 use crate::model::fault::ModelFault;
-use crate::model::process::Name;
+use crate::model::message::Name;
 use crate::model::server::Value;
 use crate::protocol::Way;
 

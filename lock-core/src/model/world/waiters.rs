@@ -2,7 +2,8 @@
 
 use super::{Limits, Message, World, Wrong};
 use crate::model::fault::ModelFault;
-use crate::model::process::{Ask, Name, NextMove, OwnedLease, WaitingTask};
+use crate::model::message::{Ask, Name};
+use crate::model::process::{NextMove, OwnedLease, WaitingTask};
 
 impl World {
     pub(super) fn begin(&mut self, index: u8, limits: &Limits) {
