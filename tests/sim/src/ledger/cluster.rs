@@ -124,7 +124,7 @@ fn is_too_short_for_parts(plan: &Plan, call: &Call) -> bool {
 }
 
 /// The longest time of an operation while its slot moves.
-fn longest_in_parts(plan: &Plan) -> u64 {
+pub(super) fn longest_in_parts(plan: &Plan) -> u64 {
     // The usual segment takes up to one and a half times the latency.
     TRIPS * 3 * plan.latency
 }

@@ -1,12 +1,13 @@
 //! Keys that stay taken without a share, because the release of the last one was interrupted while their slot moved.
 //!
 //! While a slot moves, a release deletes the set of shares, and then the key. A process that stands still in between, or
-//! whose connection breaks, leaves the key to its end. The guide says so, and the rules about waiting leave such keys
+//! whose connection breaks or whose time is over, leaves the key to its end. The guide says so, and the rules about waiting leave such keys
 //! out.
 
 use super::Ledger;
 use super::answers::{spans, spans_of};
-use crate::plan::{Plan, Topology, lock_name};
+use super::cluster::longest_in_parts;
+use crate::plan::{Plan, ProcessPlan, Topology, lock_name};
 use crate::world::{MILLI, State};
 
 /// The value of a key that several shares have.
@@ -17,7 +18,12 @@ const STEP: u64 = 100 * MILLI;
 impl Ledger {
     /// Finds the keys that had no share for longer than a release takes.
     pub fn find_interrupted(&mut self, plan: &Plan, state: &State) {
-        if plan.topology == Topology::Cluster && plan.has(|fault| !fault.is_hidden()) {
+        // A release is also over with its time. Where that is shorter than its steps, the second one may be missing.
+        let may_be_late =
+            |process: &ProcessPlan| process.operation_timeout < longest_in_parts(plan);
+        let is_interrupted_at_all =
+            plan.has(|fault| !fault.is_hidden()) || plan.processes.iter().any(may_be_late);
+        if plan.topology == Topology::Cluster && is_interrupted_at_all {
             let keys = (0..plan.keys).filter(|key| is_interrupted(plan, state, *key));
             self.interrupted = keys.collect();
         }
@@ -51,7 +57,10 @@ mod tests {
 
     /// The keys that stay taken where the set of shares ends at this second, and the key at second 9.
     fn left_with(set_ends: u64) -> Vec<usize> {
-        let mut plan = with(Fault::Stop { process: 0 });
+        left_in(with(Fault::Stop { process: 0 }), set_ends)
+    }
+
+    fn left_in(mut plan: Plan, set_ends: u64) -> Vec<usize> {
         (plan.topology, plan.keys) = (Topology::Cluster, 1);
         let sim = world();
         sim.change(|state| {
@@ -76,5 +85,23 @@ mod tests {
     fn a_key_without_a_set_of_shares_was_left_by_a_release() {
         assert_eq!(left_with(2), [0]);
         assert!(left_with(10).is_empty());
+    }
+
+    #[test]
+    fn a_release_that_has_less_time_than_its_steps_take_may_leave_a_key() {
+        let of_so_much_time = |timeout: u64| {
+            let mut plan = with(Fault::MoveSlot {
+                slot: 0,
+                further: 0,
+                in_dispute: false,
+            });
+            plan.latency = 5_000_000;
+            for process in &mut plan.processes {
+                process.operation_timeout = timeout;
+            }
+            left_in(plan, 2)
+        };
+        assert_eq!(of_so_much_time(200 * MILLI), [0]);
+        assert!(of_so_much_time(10 * SECOND).is_empty());
     }
 }

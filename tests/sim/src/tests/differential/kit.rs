@@ -24,7 +24,7 @@ pub fn channel(client: usize) -> String {
 pub fn scripts() -> BTreeMap<String, String> {
     let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lock-core/src");
     let read = |path: &str| fs::read_to_string(core.join(path)).expect("a file of lock-core");
-    let list = read("store/redis/scripts.rs");
+    let list = read("store/redis/wire/scripts.rs");
     let mut scripts = BTreeMap::new();
     for call in list.split("\nscript!(").skip(1) {
         let (call, _) = call.split_once(");").expect("the end of a macro's call");
