@@ -10,6 +10,9 @@
 #   REDIS_SERVER, POSTGRES, CURL, CHROMIUM, CHROMEDRIVER  the programs to use, if not those on the search path
 #
 # The script is written for bash 3.2, the version of macOS.
+#
+# `start` and `trap` call functions by their names, which shellcheck does not see.
+# shellcheck disable=SC2317
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

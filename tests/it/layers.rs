@@ -151,8 +151,9 @@ fn is_of_tests(path: &Path) -> bool {
     let name = path.file_stem().and_then(|name| name.to_str());
     is_model
         || path.extension().is_none_or(|extension| extension != "rs")
-        || name
-            .is_none_or(|name| name == "tests" || name.ends_with("_tests") || name == "test_nodes")
+        || name.is_none_or(|name| {
+            name == "tests" || name.ends_with("_tests") || name.starts_with("test_")
+        })
 }
 
 /// Returns the lines without comments and without items of tests.

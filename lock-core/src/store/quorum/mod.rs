@@ -52,6 +52,8 @@ mod split_vote;
 mod tally;
 #[cfg(all(test, feature = "test-util"))]
 mod test_nodes;
+#[cfg(test)]
+mod test_quorum;
 #[cfg(all(test, feature = "test-util"))]
 mod too_low_tests;
 mod undo;

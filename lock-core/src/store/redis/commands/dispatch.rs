@@ -151,7 +151,10 @@ impl RedisStore {
                 .send_command(&command, dispatch.lane, &connection)
                 .await
             {
-                Ok(outcome) if dispatch.again => return Ok(outcome.of_the_last_send()),
+                // The later parts of an operation need the answer as it is.
+                Ok(outcome) if dispatch.again && matches!(command, Command::Whole(_)) => {
+                    return Ok(outcome.of_the_last_send());
+                }
                 Ok(outcome) => return Ok(outcome),
                 Err(trouble) => {
                     command.note_error(&trouble);
@@ -322,7 +325,7 @@ impl RedisStore {
 }
 
 impl Dispatch {
-    fn new(lane: Lane, patience: Duration) -> Self {
+    pub(super) fn new(lane: Lane, patience: Duration) -> Self {
         Self {
             lane,
             again: false,

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{IntoConnectionInfo, Value};
@@ -9,17 +10,18 @@ use redis::{IntoConnectionInfo, Value};
 use crate::base::settings::Settings;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::redis::commands::RedisStore;
+use crate::store::redis::commands::dispatch::Dispatch;
+use crate::store::redis::commands::part::Part;
 use crate::store::redis::topology::Servers;
 use crate::store::redis::wire::reply::micros;
 use crate::store::redis::wire::send_error::SendError;
-use crate::store::{AcquireCommand, Outcome, Queueing, Store};
+use crate::store::{AcquireCommand, Lane, Outcome, Queueing, Release, Released, Store};
 
 /// The error of a key that is on another node.
 const ELSEWHERE: &str = "-ASK 3999 127.0.0.1:7002\r\n";
 
-/// Answers as a node with the lock of `owner`. `mark`, `extended`: the answers for the mark, and to the script that lengthens
-/// the lock.
-fn serve(mut connection: &TcpStream, owner: Token, mark: &str, extended: &str) {
+/// Answers as a node with the lock of `owner`. `mark`, `scripts`: the answers for the mark, and to each script.
+fn serve(mut connection: &TcpStream, owner: Token, mark: &str, scripts: &str) {
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
     let mut commands = redis::Parser::new();
     // The first question for the mark checks the connection.
@@ -39,7 +41,7 @@ fn serve(mut connection: &TcpStream, owner: Token, mark: &str, extended: &str) {
             ("EVALSHA", hash) if hash.bytes().all(|digit| digit == b'0') => {
                 "-NOSCRIPT No matching script.\r\n".to_owned()
             }
-            ("EVALSHA", _) => extended.to_owned(),
+            ("EVALSHA", _) => scripts.to_owned(),
             _ => "+OK\r\n".to_owned(),
         };
         if connection.write_all(answer.as_bytes()).is_err() {
@@ -48,8 +50,8 @@ fn serve(mut connection: &TcpStream, owner: Token, mark: &str, extended: &str) {
     }
 }
 
-/// Acquires a lock that the token has already, in a part, from such a node.
-async fn acquire(mark: &'static str, extended: &'static str) -> Result<Outcome, SendError> {
+/// A store with such a node, a lane to it, and the owner of the lock.
+fn node(mark: &'static str, scripts: &'static str) -> (Arc<RedisStore>, Lane, Token) {
     let manager = Address::random();
     let token = TokenSource::new(manager).fresh();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -57,13 +59,19 @@ async fn acquire(mark: &'static str, extended: &'static str) -> Result<Outcome, 
     std::thread::spawn(move || {
         for connection in listener.incoming() {
             let connection = connection.expect("the kit connects");
-            std::thread::spawn(move || serve(&connection, token, mark, extended));
+            std::thread::spawn(move || serve(&connection, token, mark, scripts));
         }
     });
     let info = url.into_connection_info().expect("a URL");
     let store = RedisStore::new(Servers::Single(info), &Settings::default(), None);
     let store = store.expect("settings that fit");
     let lane = store.acquire_route(manager).lane;
+    (store, lane, token)
+}
+
+/// Acquires a lock that the token has already, in a part.
+async fn acquire(mark: &'static str, extended: &'static str) -> Result<Outcome, SendError> {
+    let (store, lane, token) = node(mark, extended);
     let node = store.topology.known_node_of("").expect("the one server");
     let on = store.connection(lane, node).await;
     let acquire = AcquireCommand {
@@ -77,6 +85,23 @@ async fn acquire(mark: &'static str, extended: &'static str) -> Result<Outcome, 
     store
         .acquire_one_key(&acquire, &on.expect("a node that answers"))
         .await
+}
+
+/// The next part takes a share from the set if the lock is several shares'. It would stay there to the end of its ttl.
+#[tokio::test]
+async fn a_part_that_was_sent_twice_has_the_answer_of_the_last_send() {
+    let (store, lane, token) = node("_\r\n", ":2\r\n");
+    let release = Release {
+        key: "k".into(),
+        token,
+        ttl: Duration::from_secs(10),
+        fence: None,
+        in_background: false,
+    };
+    let mut dispatch = Dispatch::new(lane, Duration::from_secs(1));
+    dispatch.again = true;
+    let freed = store.step(Part::Free(release, None), &mut dispatch).await;
+    assert!(matches!(freed, Ok(Outcome::Released(Released::Other))));
 }
 
 /// The other node may not have the mark yet, and its clock may be behind.

@@ -56,7 +56,13 @@ impl RedisStore {
             .send_until_answered(Command::Whole(operation.clone()), dispatch)
             .await;
         let sent = match sent {
-            Err(SendError::Moving(_)) => self.ask_in_parts(operation, dispatch).await,
+            Err(SendError::Moving(_)) => {
+                let answered = self.ask_in_parts(operation, dispatch).await;
+                answered.map(|outcome| match dispatch.again {
+                    true => outcome.of_the_last_send(),
+                    false => outcome,
+                })
+            }
             sent => sent,
         };
         sent.unwrap_or_else(|trouble| dispatch.failed(trouble))
