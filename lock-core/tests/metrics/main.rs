@@ -14,6 +14,7 @@ use lock_core::test_util::{ManualClock, TestStore};
 use lock_core::{Error, ErrorKind, LockManager, Renew, Wait};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tokio::sync::{Mutex, MutexGuard};
+use tokio::task::JoinSet;
 
 const KEY: &str = "account:alice";
 const TTL: Duration = Duration::from_secs(30);
@@ -168,12 +169,15 @@ async fn held_locks_and_waiting_tasks_are_gauges() {
     let other = LockManager::connect(name).await.expect("a manager");
     let owner = locks.lock(KEY).acquire().await.expect("free");
     let waits = |locks: &LockManager| locks.lock(KEY).wait(Wait::Forever).acquire();
-    let waiters = [waits(&locks), waits(&locks), waits(&other)].map(tokio::spawn);
+    // On a slow machine the other manager may have its turn before the second waiter of the first one.
+    let waiters = [waits(&locks), waits(&locks), waits(&other)];
+    let mut waiters: JoinSet<_> = waiters.into_iter().collect();
     series.becomes("lock_waiting", 3.0).await;
     series.are(&[("lock_held", 1.0)]);
     owner.release().await.expect("held");
-    for (waiter, left) in waiters.into_iter().zip([2.0, 1.0, 0.0]) {
-        let guard = waiter.await.expect("no panic").expect("its turn");
+    for left in [2.0, 1.0, 0.0] {
+        let waiter = waiters.join_next().await.expect("a waiter");
+        let guard = waiter.expect("no panic").expect("its turn");
         series.are(&[("lock_held", 1.0)]);
         series.becomes("lock_waiting", left).await;
         guard.release().await.expect("held");

@@ -8,8 +8,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::proposal_number::register_of;
-use super::test_nodes::{Between, manager_on, take};
-use super::test_quorum::one_node;
+use super::test_nodes::{Between, manager_on, one_node, take};
 use super::undo::Undoing;
 use crate::base::clock::Clock;
 use crate::base::sync::lock;

@@ -150,7 +150,7 @@ impl<T> FanOut<T> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::super::test_quorum::one_node;
+    use super::super::test_nodes::one_node;
     use super::super::vote_ledger::only;
     use super::*;
     use crate::base::clock::Clock;

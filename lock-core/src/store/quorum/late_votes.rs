@@ -137,7 +137,7 @@ fn came(quorum: &Arc<Quorum>, undoing: &Undoing, ends: Moment, place: usize, out
 mod tests {
     use std::time::Duration;
 
-    use super::super::test_quorum::one_node;
+    use super::super::test_nodes::one_node;
     use super::*;
     use crate::base::clock::Clock;
     use crate::base::token::{Address, TokenSource};

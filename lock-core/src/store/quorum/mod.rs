@@ -50,10 +50,8 @@ mod repeated_tests;
 mod round;
 mod split_vote;
 mod tally;
-#[cfg(all(test, feature = "test-util"))]
-mod test_nodes;
 #[cfg(test)]
-mod test_quorum;
+mod test_nodes;
 #[cfg(all(test, feature = "test-util"))]
 mod too_low_tests;
 mod undo;

@@ -1,19 +1,25 @@
 //! Nodes with a test between them and their managers.
+#![cfg_attr(
+    not(feature = "test-util"),
+    expect(dead_code, reason = "the tests of managers need the feature")
+)]
 
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::QuorumNode;
+use super::{QuorumNode, QuorumStore};
 use crate::api::manager::LockManager;
+use crate::base::clock::Clock;
 use crate::base::options::Wait;
 use crate::base::settings::Settings;
-use crate::base::token::Token;
+use crate::base::token::{Address, Token, TokenSource};
 use crate::engine::Engine;
 use crate::store::{
     AcquireCommand, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Queueing,
     Store,
 };
+use crate::timer::Timers;
 
 /// An embedded node, and the test's treatment of the operations on their way to it.
 pub(super) trait Between: Debug + Send + Sync {
@@ -64,6 +70,16 @@ pub(super) async fn manager_with(stores: Vec<Arc<dyn Store>>, settings: Settings
     let locks = LockManager::of(Engine::start_quorum(quorum, settings).expect("a manager"));
     locks.ready().await.expect("nodes that answer");
     locks
+}
+
+/// A quorum of one node, to which nothing is sent.
+pub(super) fn one_node(timers: &Arc<Timers>) -> Arc<QuorumStore> {
+    let node = QuorumNode {
+        store: MemoryStore::new(Clock::default()),
+        shown: "0".to_owned(),
+    };
+    let names = TokenSource::new(Address::random());
+    QuorumStore::new(vec![node], Settings::default(), timers, names)
 }
 
 pub(super) async fn take(node: &Arc<MemoryStore>, token: Token) -> bool {
