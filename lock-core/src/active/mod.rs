@@ -295,6 +295,13 @@ impl ActiveLease {
         self.is_lost_by(|lease, now| lease.renewed(sent, answer, now))
     }
 
+    /// Notes that a renewal of this extension was answered after its time. `true`: the lease is lost, and the engine has to be
+    /// told.
+    #[must_use]
+    pub(crate) fn renewed_late(&self, sent: Moment, extended_to: Duration) -> bool {
+        self.is_lost_by(|lease, now| lease.renewed_late(sent, extended_to, now))
+    }
+
     /// Changes the lease, and wakes its tasks if it is lost.
     pub(super) fn is_lost_by(&self, change: impl FnOnce(&mut Lease, Moment) -> bool) -> bool {
         let now = self.now();

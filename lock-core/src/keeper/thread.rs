@@ -148,9 +148,17 @@ impl Thread {
                 .min(shortest / 3)
                 .min(left.unwrap_or_default() / 2);
             let sent = self.keeper.timers.now();
-            let operation = Operation::Extend(extensions);
-            let outcome =
-                machine::timeout(patience, self.store.execute(operation, Lane::KEEPER)).await;
+            let mut asked = self.extend(extensions);
+            let outcome = machine::timeout(patience, &mut asked).await;
+            if outcome.is_err() {
+                let late = Late {
+                    asked,
+                    patience,
+                    sent,
+                    extended_to: shortest,
+                };
+                machine::spawn(Arc::clone(&self).heed(late, part.clone()));
+            }
             let answers = match outcome {
                 Ok(Outcome::Extended(answers)) if answers.len() == part.len() => answers,
                 Ok(Outcome::Failed(failure)) if failure.is_final() && part.len() > 1 => {
@@ -175,4 +183,34 @@ impl Thread {
             }
         }
     }
+    fn extend(&self, extensions: Vec<Extension>) -> BoxFuture<'static, Outcome> {
+        let store = Arc::clone(&self.store);
+        let operation = Operation::Extend(extensions);
+        Box::pin(async move { store.execute(operation, Lane::KEEPER).await })
+    }
+
+    /// Waits as long again for the answer to a renewal. The leases that it extends last from its send, also if those after it
+    /// are answered too late as well.
+    async fn heed(self: Arc<Self>, late: Late, leases: Vec<Arc<ActiveLease>>) {
+        let Ok(Outcome::Extended(answers)) = machine::timeout(late.patience, late.asked).await
+        else {
+            return;
+        };
+        for (lease, answer) in leases.iter().zip(answers) {
+            if answer == Extended::Yes && lease.renewed_late(late.sent, late.extended_to) {
+                self.listener.lost(lease);
+            }
+            self.keeper.arm(lease);
+        }
+    }
+}
+
+/// A renewal that was not answered in time.
+struct Late {
+    asked: BoxFuture<'static, Outcome>,
+    /// How long it was waited for.
+    patience: Duration,
+    sent: Moment,
+    /// The shortest ttl of its leases.
+    extended_to: Duration,
 }

@@ -351,6 +351,24 @@ impl Lease {
         }
     }
 
+    /// Records that the store has extended the lease by a renewal that was taken for unanswered; returns `true` if the lease
+    /// is lost. The next renewal goes on as planned.
+    pub(crate) fn renewed_late(
+        &mut self,
+        sent: Moment,
+        extended_to: Duration,
+        now: Moment,
+    ) -> bool {
+        if self.phase != Phase::Held {
+            return false;
+        }
+        if self.observe(now) {
+            return true;
+        }
+        self.deadline = self.deadline.max(deadline(sent, extended_to));
+        false
+    }
+
     /// Returns how long the lease lasts without another renewal.
     pub(crate) fn remaining(&self, now: Moment) -> Duration {
         match self.phase {

@@ -175,6 +175,22 @@ fn an_overtaken_answer_does_not_shorten_the_lease() {
 }
 
 #[test]
+fn a_renewal_that_is_answered_after_its_time_counts_from_its_send() {
+    let mut lease = renewing(9 * SECOND);
+    let sent = after(3 * SECOND);
+    assert_eq!(lease.poll(sent), Action::Renew);
+    assert!(!lease.renewed(sent, Extended::Unknown, after(6 * SECOND)));
+    let due = lease.due();
+    assert!(!lease.renewed_late(sent, 9 * SECOND, after(7 * SECOND)));
+    let remaining = lease.remaining(after(7 * SECOND));
+    assert_eq!(remaining, Duration::from_millis(4_908));
+    assert_eq!(lease.due(), due, "the next renewal goes on as planned");
+    assert!(lease.renewed_late(sent, 60 * SECOND, after(12 * SECOND)));
+    assert_eq!(lease.phase(), Phase::Lost(Loss::Expired));
+    assert!(!lease.renewed_late(sent, 60 * SECOND, after(12 * SECOND)));
+}
+
+#[test]
 fn a_released_lease_is_not_renewed_by_a_late_answer() {
     let mut lease = renewing(10 * SECOND);
     assert_eq!(lease.poll(after(4 * SECOND)), Action::Renew);

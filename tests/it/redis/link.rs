@@ -75,6 +75,21 @@ async fn a_renewal_that_is_answered_by_an_error_is_repeated() {
 }
 
 #[tokio::test]
+async fn a_lock_outlives_answers_that_take_more_than_a_third_of_its_ttl() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let ttl = Duration::from_secs(3);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    // The first renewal asks twice, because the server has not heard of its script.
+    proxy.set(Direction::Replies, Flow::Delay(Duration::from_millis(700)));
+    assert!(timeout(2 * ttl, guard.lost()).await.is_err());
+    proxy.pass();
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
 async fn a_renewal_that_is_swallowed_is_repeated() {
     needs!(redis);
     let server = RedisServer::start();

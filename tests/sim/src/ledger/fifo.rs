@@ -52,19 +52,21 @@ impl Ledger {
             && !self.cooled_down_before(first, granted)
     }
 
-    /// Returns whether the key of a call cooled down right before this time, behind a completed run of a job. Waiters are told of
-    /// the end of a cooldown, and the first process that asks then has the key.
+    /// Returns whether the key of a call cooled down right before this time, behind an owner or a completed run of a job. The
+    /// waiters ask when the cooldown is over, and the first process that asks then has the key.
     fn cooled_down_before(&self, call: &Call, granted: u64) -> bool {
         let calls = self.calls.iter().enumerate();
         let left = calls.filter_map(|(number, it)| {
             let left = it.left.filter(|left| *left <= granted)?;
             (it.keys == call.keys).then_some((left, number))
         });
-        let is_completed = |number| {
+        let cools_down = |number| {
             let mut runs = self.runs.iter();
+            let mut cooldowns = self.kept.cooldowns.iter();
             runs.any(|run| run.call == number && run.completed.is_some())
+                || cooldowns.any(|cooldown| cooldown.call == number)
         };
-        left.max().is_some_and(|(_, number)| is_completed(number))
+        left.max().is_some_and(|(_, number)| cools_down(number))
     }
 
     /// Returns whether no other call of the process was about the key at that time. A lock passes from task to task of a

@@ -137,7 +137,10 @@ impl Ledger {
             if it.asked >= until || only_asks(it) {
                 continue;
             }
-            let ends = self.is_in_the_way_until(plan, calm, other);
+            let ends = match keeps_its_place(plan, it) {
+                true => u64::MAX,
+                false => self.is_in_the_way_until(plan, calm, other),
+            };
             if it.owning.excludes(call.owning) {
                 changes.push((it.asked, 1, 0));
                 changes.push((ends, -1, 0));
@@ -172,6 +175,14 @@ impl Ledger {
         }
         longest
     }
+}
+
+/// Returns whether a call stays in line although its machine has stopped. The servers of a quorum only see that its connection
+/// is open.
+fn keeps_its_place(plan: &Plan, call: &Call) -> bool {
+    let process = call.process;
+    let is_halted = || plan.has(|fault| *fault == Fault::Halt { process });
+    plan.topology == Topology::Redlock && call.answer == Answer::None && is_halted()
 }
 
 /// Returns whether a call was refused at once, and left nothing.

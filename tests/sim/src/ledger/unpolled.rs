@@ -105,7 +105,7 @@ impl Ledger {
         let left = call.left.unwrap_or(u64::MAX);
         let is_its = |it: &&Unpolled| {
             let is_its = it.process == call.process && it.task == call.task;
-            is_its && left <= it.from && call.ended.is_some_and(|ended| it.from < ended)
+            is_its && left <= it.from && call.ended.is_none_or(|ended| it.from < ended)
         };
         let until = self.unpolled.iter().filter(is_its).map(|it| it.until).max();
         until.map_or(left, |until| until.min(left + call.ttl))
