@@ -178,11 +178,12 @@ pub(super) async fn contend(
             Asked::Busy(refusal) => {
                 let again = ask_again_after(&refusal, attempt.lease.token, doubt.refusals);
                 let until = engine.now() + again;
+                let latest = give_up.min(attempt.asks_by());
                 task.waits();
                 doubt.refused();
-                contender.refused(&refusal, until, give_up);
+                contender.refused(&refusal, until, latest);
                 // Asks again unless the grant surely lasts. The question finds a key that was handed to it.
-                if let Some(grant) = given(&contender, engine, until, give_up).await
+                if let Some(grant) = given(&contender, engine, until, latest).await
                     && !grant.asks
                     && !spec.engine.queue.is_draining()
                     && attempt.take_over(grant)
@@ -223,18 +224,18 @@ pub(super) async fn given(
     contender: &Contender,
     engine: &Arc<Engine>,
     until: Moment,
-    give_up: Moment,
+    latest: Moment,
 ) -> Option<Grant> {
     let mut until = until;
     loop {
         let push = poll_fn(|context| contender.poll_news(context));
-        let news = engine.timers.before(until.min(give_up), push).await;
+        let news = engine.timers.before(until.min(latest), push).await;
         match news {
             Some(News::Ask) | None => return None,
             Some(News::Given(grant)) => return Some(grant),
             Some(News::Next(after)) => {
                 until = engine.now() + after.min(LONGEST);
-                contender.waits(until.min(give_up));
+                contender.waits(until.min(latest));
             }
         }
     }
@@ -269,20 +270,5 @@ impl Doubt {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lease::backoff::OUTAGE;
-
-    #[test]
-    fn a_store_is_out_a_second_after_the_first_failure_in_a_row() {
-        let start = Moment(0) + Duration::from_secs(10);
-        let mut doubt = Doubt::default();
-        assert!(!doubt.failed(start, OUTAGE), "however long it took");
-        assert!(!doubt.failed(start + Duration::from_millis(999), OUTAGE));
-        assert!(doubt.failed(start + OUTAGE, OUTAGE));
-        // An answer ends it.
-        doubt.refused();
-        assert!(!doubt.failed(start + 3 * OUTAGE, OUTAGE));
-        assert!(doubt.failed(start + 4 * OUTAGE, OUTAGE));
-    }
-}
+#[path = "acquire_tests.rs"]
+mod tests;

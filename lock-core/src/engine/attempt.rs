@@ -46,6 +46,8 @@ pub(crate) struct Attempt {
     /// Whether it counts as a guard, so that a drain waits for it between the grant and its guard.
     counts: bool,
     settled: bool,
+    /// When each question that was given up has arrived, or never will.
+    arrives_by: Moment,
     /// Kept while a question is sent, so that a drain of another thread, which may undo it before, waits until it is
     /// undone behind.
     sending: Option<OpenTask>,
@@ -85,6 +87,7 @@ impl Attempt {
             anchor: None,
             counts: false,
             settled: false,
+            arrives_by: Moment(0),
             sending: None,
         }
     }
@@ -154,7 +157,7 @@ impl Attempt {
             outcome => (outcome, false),
         };
         if repeated {
-            self.lease.note_late_duplicate();
+            self.arrives_by = engine.note_late_duplicate(&self.lease);
         }
         match outcome {
             Some(Outcome::Granted(fence)) if self.lease.grant(sent, fence) => {
@@ -182,20 +185,29 @@ impl Attempt {
             Some(Outcome::Failed(failure)) => {
                 self.known = known || failure.ambiguous || failure.queued;
                 if failure.ambiguous {
-                    self.lease.note_late_duplicate();
+                    self.arrives_by = engine.note_late_duplicate(&self.lease);
                 }
                 Asked::Failed(failure)
             }
             Some(_) => {
-                self.lease.note_late_duplicate();
+                self.arrives_by = engine.note_late_duplicate(&self.lease);
                 Asked::Failed(Failure::not_understood())
             }
             None => {
-                self.lease.note_late_duplicate();
+                self.arrives_by = engine.note_late_duplicate(&self.lease);
                 Asked::Failed(Failure::unanswered(format!(
                     "the store gave no answer within {patience:?}"
                 )))
             }
+        }
+    }
+
+    /// When to ask once more although the last answer was a refusal: an earlier question may be granted behind it, in the
+    /// place of the lease that was in the way, and nobody is told of such a grant.
+    pub(super) fn asks_by(&self) -> Moment {
+        match self.arrives_by > self.asked {
+            true => self.arrives_by,
+            false => Moment::FAR,
         }
     }
 
@@ -306,6 +318,12 @@ impl Attempt {
 }
 
 impl Engine {
+    /// Notes that a question was given up. Returns the time by which it has arrived, or never will.
+    fn note_late_duplicate(&self, lease: &ActiveLease) -> Moment {
+        lease.note_late_duplicate();
+        self.now() + self.store.limits().late_duplicate
+    }
+
     /// Undoes the questions of a closed lease, which went by this lane.
     pub(super) fn undo(self: &Arc<Self>, lease: &ActiveLease, lane: Lane, in_flight: bool) {
         if in_flight {

@@ -83,12 +83,12 @@ impl Contender {
         self.with_slot(|slot| slot.answered(now, due));
     }
 
-    /// Notes a refusal. The contender asks again at `until`, and gives up at `give_up`.
-    pub(crate) fn refused(&self, refusal: &Refusal, until: Moment, give_up: Moment) {
+    /// Notes a refusal. The contender asks again at `until`, at `latest` also if the refusal stands for longer.
+    pub(crate) fn refused(&self, refusal: &Refusal, until: Moment, latest: Moment) {
         let at = self.queue.now();
         self.has_stepped_over_nothing();
         let take_impatient = self.with_slot(|slot| {
-            slot.answered(at, until.min(give_up));
+            slot.answered(at, until.min(latest));
             // A push that overtook the answer says when to ask again, so the refusal may not stand any more.
             let contender = slot.contender.as_mut();
             let overtaken = contender.is_some_and(|contender| {
