@@ -295,7 +295,7 @@ fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
         ledger.check_line(plan);
         ledger.check_ownerless(plan, sim);
         ledger.check_leaders(plan);
-        ledger.check_ticks(plan);
+        sim.look(|state| ledger.check_ticks(plan, state));
     }
     if plan.has_orders() {
         sim.look(|state| ledger.check_inspections(plan, state));

@@ -3,7 +3,7 @@
 use super::tests::{asks, calm, owns, rules, with, world};
 use super::{BodyEnd, Foreign, Job, Ledger, Owning, Ping, Run};
 use crate::plan::{MOST_KEYS, Topology, Verb, Weather, lock_name};
-use crate::world::{EPOCH, Fault, Kind, MILLI, SECOND, Write};
+use crate::world::{EPOCH, Fault, Kind, Late, MILLI, SECOND, Write};
 
 #[test]
 fn an_owner_beside_one_of_another_library_breaks_a_rule() {
@@ -264,16 +264,24 @@ fn a_job_that_runs_in_the_tick_of_its_call_breaks_a_rule_unless_the_clock_was_se
 
 #[test]
 fn a_tick_is_left_out_where_the_release_of_the_run_before_may_come_after_its_begin() {
-    let broken_behind = |ended: i64| {
+    // A segment of a process that was sent at this time, 50 ms later than usual.
+    let broken_behind = |ended: i64, late: Option<(usize, u64)>| {
         let mut plan = calm();
         (plan.topology, plan.weather) = (Topology::Cluster, Weather::Calm);
         plan.latency = 5 * MILLI;
         let mut ledger = Ledger::default();
         let call = asks(&mut ledger, Owning::Alone, Some(0), 0, Some(0));
         let sim = world();
+        sim.change(|state| {
+            let late = late.map(|(process, sent)| Late {
+                process,
+                sent: sent * MILLI,
+                by: 50 * MILLI,
+            });
+            state.late.extend(late);
+        });
         let job = ledger.takes_part(Job::begins(0, plan.own_key(Verb::Every), SECOND, false));
         let run = Run::begins(job, call, EPOCH, EPOCH + 1_000_000);
-        sim.end();
         ledger.runs.push(run);
         let end = BodyEnd {
             at: 0,
@@ -283,9 +291,19 @@ fn a_tick_is_left_out_where_the_release_of_the_run_before_may_come_after_its_beg
         };
         ledger.ends.insert(call, end);
         ledger.jobs[job].until = Some(EPOCH + 2_500_000);
-        ledger.check_ticks(&plan);
+        sim.look(|state| ledger.check_ticks(&plan, state));
+        sim.end();
         rules(&ledger)
     };
-    assert!(broken_behind(950).is_empty());
-    assert_eq!(broken_behind(800), ["a tick is left out"]);
+    let rule = "a tick is left out";
+    assert!(broken_behind(950, None).is_empty());
+    assert_eq!(broken_behind(850, None), [rule]);
+    for sent in [800, 860] {
+        assert!(broken_behind(850, Some((0, sent))).is_empty());
+        assert_eq!(broken_behind(850, Some((1, sent))), [rule]);
+        assert_eq!(broken_behind(800, Some((0, sent))), [rule]);
+    }
+    for sent in [780, 1_000] {
+        assert_eq!(broken_behind(850, Some((0, sent))), [rule]);
+    }
 }

@@ -1,10 +1,12 @@
 //! Ticks: at most one completed run of each, none that began during another run, and one where nothing is in its way.
 
+use std::ops::Range;
+
 use lock_core::{Error, ErrorKind};
 
 use super::Ledger;
 use crate::plan::{Plan, Topology, Verb, Weather};
-use crate::world::{LONGEST_STOP, sim};
+use crate::world::{LONGEST_STOP, MICRO, State, sim};
 
 /// How far, in microseconds, an estimate of the server's clock may be behind it, and how long a question may take.
 const BEHIND: i64 = 60_000;
@@ -127,7 +129,7 @@ impl Ledger {
         }
     }
 
-    pub fn check_ticks(&mut self, plan: &Plan) {
+    pub fn check_ticks(&mut self, plan: &Plan, state: &State) {
         for later in 0..self.runs.len() {
             for earlier in 0..later {
                 let (one, other) = (&self.runs[earlier], &self.runs[later]);
@@ -141,7 +143,7 @@ impl Ledger {
         // A slot that moves is one in a cluster, where a candidate may have to ask twice.
         if plan.weather == Weather::Calm && plan.faults.is_empty() && !exits {
             self.check_late(plan);
-            self.check_left_out(plan);
+            self.check_left_out(plan, state);
         }
     }
 
@@ -208,7 +210,7 @@ impl Ledger {
 
     /// Checks that each tick in which a job takes part is run, unless a run that began before goes on, or its release is on its
     /// way.
-    fn check_left_out(&mut self, plan: &Plan) {
+    fn check_left_out(&mut self, plan: &Plan, state: &State) {
         let release = longest_release(plan);
         for job in self.jobs.clone() {
             let (Some(until), length) = (job.until, job.length()) else {
@@ -225,7 +227,10 @@ impl Ledger {
                     .filter(|it| self.jobs[it.job].key == job.key);
                 let mut of_key = of_key.filter(|run| run.from < begins + length);
                 let is_run = of_key.any(|run| {
-                    let freed = self.ended(run).saturating_add(release);
+                    let ended = self.ended(run);
+                    let process = self.jobs[run.job].process;
+                    let late = delay(plan, state, process, ended..begins);
+                    let freed = ended.saturating_add(release + late);
                     run.ends == begins + length || freed > begins && run.ends <= begins
                 });
                 // Its lock was granted to a job that was given up before its body began. The others were refused by then.
@@ -251,4 +256,15 @@ fn longest_release(plan: &Plan) -> i64 {
         _ => RELEASE,
     };
     (trips * 3 * plan.latency / 1_000) as i64
+}
+
+/// By how much segments of the process that took longer than usual may delay a release of this time, in microseconds. Those
+/// behind such a segment wait for it.
+fn delay(plan: &Plan, state: &State, process: usize, span: Range<i64>) -> i64 {
+    let its = state.late.iter().filter(|it| it.process == process);
+    let its = its.filter(|it| {
+        let arrives = it.sent + it.by + 3 * plan.latency / 2;
+        state.server_time_at(0, it.sent) < span.end && state.server_time_at(0, arrives) > span.start
+    });
+    its.map(|it| (it.by / MICRO) as i64).sum()
 }

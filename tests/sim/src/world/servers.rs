@@ -100,8 +100,13 @@ impl State {
 
     /// Unix time by a server's clock, in microseconds.
     pub fn server_time(&self, server: usize) -> i64 {
+        self.server_time_at(server, self.now)
+    }
+
+    /// The same at another time, if the clock has not stepped in between.
+    pub fn server_time_at(&self, server: usize, now: u64) -> i64 {
         let host = &self.hosts[server];
-        let now = self.now as i64;
+        let now = now as i64;
         EPOCH + (now + now * host.ppm / 1_000_000) / MICRO as i64 + host.clock
     }
 
