@@ -56,7 +56,7 @@ impl Ledger {
 impl Ledger {
     /// Returns when the lock of a call was asked for: by an earlier call, if the lock went on inside its process. The tokens of
     /// such leases differ by the number of these passes.
-    fn asked_by_its_process(&self, number: usize) -> u64 {
+    pub(super) fn asked_by_its_process(&self, number: usize) -> u64 {
         let call = &self.calls[number];
         let is_before = |it: &&Call| {
             let passes = call

@@ -3,7 +3,7 @@
 use super::answers::left;
 use super::{Claim, Ledger, Owning};
 use crate::plan::{Plan, Topology};
-use crate::world::{Fault, MILLI, Planned, SECOND, State, slowest_segment};
+use crate::world::{Fault, MICRO, MILLI, Planned, SECOND, State, slowest_segment};
 
 /// The time in which a manager hears of a new master from a sentinel that it reaches: it asks them every half second, and a
 /// look may wait for one that hangs.
@@ -65,15 +65,32 @@ impl Ledger {
         one: &Claim,
         other: &Claim,
     ) -> bool {
-        if !plan.may_forget() {
-            return false;
-        }
         let begins = one.from.max(other.from);
         let ends = one.until.min(other.until);
         let mut both = [one, other].into_iter();
         both.any(|claim| {
-            let stops = self.stops_by(plan, state, claim, begins);
-            stops.is_none_or(|stops| ends <= stops)
+            let forgets = plan.may_forget() || self.ends_early(plan, state, claim, begins);
+            let stops = || self.stops_by(plan, state, claim, begins);
+            forgets && stops().is_none_or(|stops| ends <= stops)
+        })
+    }
+
+    /// Returns whether a failover between the request of a lock and a later time may end the lock early, because the new master's
+    /// clock is ahead of the former one's by more than 1 % of the ttl.
+    fn ends_early(&self, plan: &Plan, state: &State, claim: &Claim, begins: u64) -> bool {
+        let asked = self.asked_by_its_process(claim.call);
+        let most = (self.calls[claim.call].ttl / 100 / MICRO) as i64;
+        let mut switches = state.service.switches.iter();
+        switches.any(|switch| {
+            let ahead =
+                |at: u64| clock(plan, state, switch.to, at) - clock(plan, state, switch.from, at);
+            let steps = plan
+                .faults
+                .iter()
+                .filter(|it| it.fault.clock_step().is_some());
+            let times = steps.map(|it| it.at).chain([asked, switch.at]);
+            let mut times = times.filter(|at| (asked..=switch.at).contains(at));
+            switch.at <= begins && times.any(|at| ahead(at) > most)
         })
     }
 
@@ -150,6 +167,16 @@ fn has_left(plan: &Plan, state: &State, process: usize) -> Option<u64> {
     heard.chain(broken).min()
 }
 
+/// By how much the clock of a server was ahead of true time then, in microseconds.
+fn clock(plan: &Plan, state: &State, server: usize, time: u64) -> i64 {
+    let steps = plan.faults.iter().filter(|it| it.at > time);
+    let later = steps.map(|it| match it.fault {
+        Fault::StepClock { server: its, by } if its == server => by,
+        _ => 0,
+    });
+    state.hosts[server].clock - later.sum::<i64>()
+}
+
 /// Returns whether a fault keeps a process from hearing of these servers.
 pub(super) fn disturbs(fault: &Fault, process: usize, servers: &[usize]) -> bool {
     let is_about_replication = matches!(
@@ -159,4 +186,55 @@ pub(super) fn disturbs(fault: &Fault, process: usize, servers: &[usize]) -> bool
     let is_its = fault.process().is_none_or(|its| its == process);
     let is_theirs = fault.server().is_none_or(|its| servers.contains(&its));
     !is_about_replication && is_its && is_theirs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{owns, rules, with, world};
+    use super::*;
+    use crate::world::{Planned, Switch};
+
+    /// The rules that are broken by two owners, from second 3 to second 5 and from `begins` on, where the clock of the first
+    /// master steps at second 4, and all replicas have acknowledged the lock of a second when one is promoted at `promoted`.
+    fn broken(by: i64, promoted: u64, begins: u64) -> Vec<&'static str> {
+        let mut plan = with(Fault::StepClock { server: 0, by });
+        (plan.topology, plan.replicas, plan.acks) = (Topology::Sentinel, vec![0], 1);
+        plan.faults[0].at = 4 * SECOND;
+        plan.faults.push(Planned {
+            at: promoted,
+            lasts: MILLI,
+            fault: Fault::Promote { server: 1 },
+        });
+        let mut ledger = Ledger::default();
+        owns(&mut ledger, Owning::Alone, 1, 3, 5);
+        owns(&mut ledger, Owning::Alone, 2, 4, 6);
+        ledger.claims[1].from = begins;
+        let sim = world();
+        sim.change(|state| {
+            state.add_server();
+            state.hosts[0].clock = by;
+            state.service.switches.push(Switch {
+                at: promoted,
+                from: 0,
+                to: 1,
+                told: Vec::new(),
+            });
+        });
+        sim.look(|state| ledger.check_owners(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn a_failover_makes_a_second_owner_only_where_the_new_clock_is_ahead_of_the_former_one() {
+        let rule = "too many owners at once";
+        let (promoted, begins) = (4_100 * MILLI, 4_200 * MILLI);
+        assert!(broken(-11_000, promoted, begins).is_empty());
+        for by in [-9_000, 0, 1_000_000] {
+            assert_eq!(broken(by, promoted, begins), [rule]);
+        }
+        // The failover is before the clock is set back, or after the second owner.
+        assert_eq!(broken(-11_000, 3_900 * MILLI, begins), [rule]);
+        assert_eq!(broken(-11_000, 4_300 * MILLI, begins), [rule]);
+    }
 }
