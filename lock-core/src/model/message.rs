@@ -14,7 +14,7 @@ pub(super) struct Name {
 impl Name {
     pub(super) fn token(self) -> Token {
         let mut bytes = [0; 24];
-        // The address 0 is nobody's.
+        // No process has the address 0.
         bytes[0] = self.process + 1;
         bytes[23] = self.lease;
         Token::from_bytes(bytes)

@@ -39,7 +39,7 @@ pub(super) fn id_of(token: Token) -> Id {
 impl ShareLimits {
     pub(super) fn token(&self, id: Id) -> Token {
         let mut bytes = [0; 24];
-        // The address 0 is nobody's.
+        // No process has the address 0.
         bytes[0] = 1 + self.owner_of(id).unwrap_or(id);
         bytes[23] = id;
         let share = match self.wanted(id) {

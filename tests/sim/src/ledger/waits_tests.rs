@@ -1,0 +1,91 @@
+//! A process that dies between two calls of its release.
+
+use super::super::tests::{asks, calm, rules, world};
+use super::super::{Answer, Owning};
+use super::*;
+use crate::world::Planned;
+
+/// A death of a process at this time in milliseconds, behind a release of its lock at second 4, whose queue has so many
+/// dead waiters.
+struct Scene {
+    dead: usize,
+    dies: u64,
+    /// The key is taken once more, from here to second 5.
+    again: Option<u64>,
+}
+
+impl Scene {
+    /// The rules that are broken where a call of another process waits for the key from second 3 to 6.
+    fn broken(&self) -> Vec<&'static str> {
+        let mut plan = calm();
+        let its = plan.processes[0].clone();
+        plan.processes = vec![its.clone(), its];
+        (plan.ttls, plan.latency, plan.habits.blocks) = (vec![3_000], MILLI, 0);
+        let key = plan.topology.queue_name(0).into_bytes();
+        let count = self.dead;
+        let faults = [
+            (
+                2 * SECOND,
+                Fault::Gone {
+                    server: 0,
+                    key,
+                    count,
+                },
+            ),
+            (self.dies * MILLI, Fault::Kill { process: 1 }),
+        ];
+        let lasts = MILLI;
+        let planned = faults.map(|(at, fault)| Planned { at, lasts, fault });
+        plan.faults.extend(planned);
+        let mut ledger = Ledger::default();
+        let owner = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
+        let it = &mut ledger.calls[owner];
+        (it.process, it.answer, it.left) = (1, Answer::Granted, Some(4 * SECOND));
+        let call = asks(&mut ledger, Owning::Alone, None, 3, Some(6));
+        ledger.calls[call].answer = Answer::Granted;
+        let sim = world();
+        sim.change(|state| {
+            state.now = 7 * SECOND;
+            let again = self.again.map(|from| (from * MILLI, Some(5 * SECOND)));
+            let first = (2 * SECOND, Some(4 * SECOND + 5 * MILLI));
+            let lives = [Some(first), again].into_iter().flatten();
+            let lives = lives.collect();
+            state.hosts[0]
+                .lives
+                .insert(lock_name(0).into_bytes(), lives);
+        });
+        sim.look(|state| ledger.check_waits(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+}
+
+#[test]
+fn a_key_is_free_beside_a_waiter_only_where_a_process_dies_between_two_calls_of_its_release() {
+    let rule = "a call waits beside a free key";
+    let scene = Scene {
+        dead: 1_100,
+        dies: 4_010,
+        again: None,
+    };
+    assert!(scene.broken().is_empty());
+    assert_eq!(Scene { dead: 900, ..scene }.broken(), [rule]);
+    assert_eq!(
+        Scene {
+            dies: 4_900,
+            ..scene
+        }
+        .broken(),
+        [rule]
+    );
+    assert_eq!(
+        Scene {
+            dies: 3_900,
+            ..scene
+        }
+        .broken(),
+        [rule]
+    );
+    let again = Some(4_500);
+    assert_eq!(Scene { again, ..scene }.broken(), [rule]);
+}
