@@ -66,3 +66,28 @@ fn a_body_does_not_put_off_the_end_of_a_lost_lease() {
     clock.advance(TTL);
     assert_eq!(closed(&lease), Some(Phase::Lost(Loss::Expired)));
 }
+
+#[test]
+fn a_lease_is_renewed_while_its_owner_a_body_or_kept_work_needs_it() {
+    let unrenewed = LeaseOptions::new(TTL, false, None);
+    for (owner, keeps, goes_on) in [
+        (unrenewed, false, false),
+        (unrenewed, true, true),
+        (options(), false, true),
+    ] {
+        let clock = ManualClock::new();
+        let lease = lease_on(&clock, owner);
+        lease.ask(clock.now() + TTL);
+        assert!(lease.grant(clock.now(), FencingToken::new(1).expect("a token")));
+        for _ in 0..2 {
+            assert_eq!(lease.enter(options()), Phase::Held);
+        }
+        assert_eq!(lease.enter(unrenewed), Phase::Held);
+        if keeps {
+            assert_eq!(lease.keep(), Phase::Held);
+        }
+        assert!(!lease.leave(options()) && lease.options().renews());
+        assert!(!lease.leave(options()));
+        assert_eq!(lease.options().renews(), goes_on);
+    }
+}

@@ -10,6 +10,8 @@ mod bodies_tests;
 mod ending;
 mod group;
 mod held_long;
+#[cfg(all(test, feature = "test-util"))]
+mod held_tests;
 mod hints;
 mod kept;
 mod role;

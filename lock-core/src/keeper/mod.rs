@@ -38,7 +38,7 @@ pub(crate) struct Keeper {
     /// The time after which an operation of the keeper counts as not answered.
     operation_timeout: Duration,
     state: Mutex<KeeperState>,
-    /// Notified when nothing is left to do, if a task waits for that.
+    /// Notified when less is left to do, if a task waits until nothing is.
     idle: Notify,
 }
 
@@ -134,10 +134,9 @@ impl Keeper {
     }
 
     fn less_to_do(&self, state: MutexGuard<'_, KeeperState>) {
-        let drained = state.draining && state.guards == 0 && state.open_tasks == 0;
-        let closing = state.closing;
+        let (draining, closing) = (state.draining, state.closing);
         drop(state);
-        if drained {
+        if draining {
             self.idle.notify_waiters();
         }
         // The thread may have waited for this, to end.

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::{Lease, Phase, Renewing};
+use super::{Lease, Renewing};
 use crate::base::clock::Moment;
 use crate::lease::deadline::deadline;
 use crate::lease::options::LeaseOptions;
@@ -82,11 +82,9 @@ impl Lease {
 
     /// Makes a renewal due soon, because the store says that the key was changed.
     pub(crate) fn hint(&mut self, now: Moment) {
-        if self.phase != Phase::Held || self.hints_from == Moment::FAR {
-            return;
-        }
         match &mut self.renewing {
             Renewing::At(at) => {
+                // Never for a lease that was not renewed.
                 let soon = now.max(self.hints_from);
                 if soon < *at {
                     *at = soon;

@@ -393,5 +393,8 @@ impl Lease {
 mod renewals;
 
 #[cfg(test)]
+#[path = "passing_tests.rs"]
+mod passing_tests;
+#[cfg(test)]
 #[path = "state_tests.rs"]
 mod tests;

@@ -2,13 +2,13 @@ use super::*;
 use crate::base::options::Watch;
 
 const SECOND: Duration = Duration::from_secs(1);
-const START: Moment = Moment(1_000_000_000_000);
+pub(super) const START: Moment = Moment(1_000_000_000_000);
 
-fn after(span: Duration) -> Moment {
+pub(super) fn after(span: Duration) -> Moment {
     START + span
 }
 
-fn held(options: LeaseOptions) -> Lease {
+pub(super) fn held(options: LeaseOptions) -> Lease {
     let mut lease = Lease::new(options);
     assert!(lease.grant(START, START));
     lease

@@ -24,6 +24,8 @@ mod serve;
 mod several;
 mod shares;
 #[cfg(test)]
+mod spans_tests;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use self::around::{Around, News, Push};

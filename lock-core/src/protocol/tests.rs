@@ -2,20 +2,20 @@
 
 use super::scripts::{Server, Value};
 
-const NOW: u64 = 1_700_000_000_000_000;
-const ONE: &str = "0000000000001000/00000000000000000000000000000001";
-const TWO: &str = "0000000000002000/00000000000000000000000000000002";
-const THREE: &str = "0000000000003000/00000000000000000000000000000003";
+pub(super) const NOW: u64 = 1_700_000_000_000_000;
+pub(super) const ONE: &str = "0000000000001000/00000000000000000000000000000001";
+pub(super) const TWO: &str = "0000000000002000/00000000000000000000000000000002";
+pub(super) const THREE: &str = "0000000000003000/00000000000000000000000000000003";
 
 /// A server with one lock, whose clock a test moves.
-struct Lock {
-    server: Server,
-    micros: u64,
+pub(super) struct Lock {
+    pub(super) server: Server,
+    pub(super) micros: u64,
 }
 
 impl Lock {
     /// The processes of the tokens listen.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut server = Server::default();
         for token in [ONE, TWO, THREE] {
             server.listeners.insert(token[..16].to_owned());
@@ -26,12 +26,12 @@ impl Lock {
         }
     }
 
-    fn later(&mut self, millis: u64) {
+    pub(super) fn later(&mut self, millis: u64) {
         self.micros += 1000 * millis;
     }
 
     /// Runs a script. Returns its reply, and the messages without the name of the lock.
-    fn run(&mut self, script: &str, arguments: &[&str]) -> (Value, Vec<String>) {
+    pub(super) fn run(&mut self, script: &str, arguments: &[&str]) -> (Value, Vec<String>) {
         let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
         let keys = ["k".to_owned()];
         let (reply, pushes) = self.server.run(script, self.micros, &keys, &arguments);
@@ -42,7 +42,7 @@ impl Lock {
     }
 
     /// Asks for the lock, and waits for it. Returns whether it was granted.
-    fn asks(&mut self, token: &str) -> bool {
+    pub(super) fn asks(&mut self, token: &str) -> bool {
         let words = [token, "10000", "2000", "1", "", "m:", ""];
         let (Value::List(reply), _) = self.run("ACQUIRE", &words) else {
             panic!("no list")
@@ -51,7 +51,7 @@ impl Lock {
     }
 
     /// Asks for a share, and waits for it. Returns whether it was granted.
-    fn shares(&mut self, token: &str) -> bool {
+    pub(super) fn shares(&mut self, token: &str) -> bool {
         let words = ["wait", token, "10000", "2000", "m:", ""];
         let (Value::List(reply), _) = self.run("SHARE", &words) else {
             panic!("no list")
@@ -59,7 +59,7 @@ impl Lock {
         reply[0] == Value::Int(1)
     }
 
-    fn value(&self) -> Option<String> {
+    pub(super) fn value(&self) -> Option<String> {
         Some(self.server.value("k")?.0)
     }
 }

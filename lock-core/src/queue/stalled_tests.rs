@@ -11,19 +11,21 @@ use crate::base::share::ShareLimit;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::keeper::Keeper;
 use crate::lease::LeaseOptions;
-use crate::queue::handoff::Successor;
-use crate::queue::{Admission, LeaseReturns};
+use crate::queue::handoff::{Handoff, Successor};
+use crate::queue::{Admission, LeaseReturns, PlaceInLine};
 
-/// The questions that the queue has undone.
+/// The questions that the queue has undone, and the leases that it has given back.
 #[derive(Default)]
-struct Undone(Mutex<Vec<Token>>);
+struct Undone(Mutex<Vec<Token>>, Mutex<Vec<Token>>);
 
 impl LeaseReturns for Arc<Undone> {
     fn undo(&self, lease: &Arc<ActiveLease>, _: Lane, _: bool) {
         lock(&self.0).push(lease.token);
     }
 
-    fn give_back(&self, _: &Arc<ActiveLease>) {}
+    fn give_back(&self, lease: &Arc<ActiveLease>) {
+        lock(&self.1).push(lease.token);
+    }
 }
 
 struct Scene {
@@ -68,6 +70,44 @@ impl Scene {
         lease.ask(now + Duration::from_secs(5));
         assert!(contender.asking(&lease, Lane::KEEPER, None, now).is_ok());
         (contender, lease)
+    }
+
+    /// A waiter of this process that was handed a lease, and stands before this many others.
+    fn handed_over(&self, others: usize) -> (Handoff, Vec<PlaceInLine>) {
+        let (contender, lease) = self.asks();
+        assert!(lease.grant(self.clock.now(), FencingToken::new(1).expect("a token")));
+        assert!(contender.granted(&lease));
+        let mut waiters: Vec<_> = (0..=others).map(|_| self.waits()).collect();
+        let handed_on = self.queue.hand_on(&lease);
+        assert!(matches!(handed_on, Successor::Waiter(_)));
+        let verdict = waiters
+            .remove(0)
+            .poll_verdict(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Verdict::Handoff(handoff)) = verdict else {
+            panic!("it has the lease");
+        };
+        (handoff, waiters)
+    }
+
+    fn waits(&self) -> PlaceInLine {
+        match self.enter() {
+            Admission::Queued(place) => place,
+            Admission::Decided(_) => panic!("the key is held"),
+        }
+    }
+
+    fn slot<T>(&self, look: impl FnOnce(&mut Slot) -> T) -> T {
+        let mut slots = lock(&self.queue.slots);
+        look(slots.active.get_mut("k").expect("a slot"))
+    }
+
+    /// Plans a check as if none were planned, and returns when it is due after now.
+    fn planned(&self) -> Option<Duration> {
+        let at = self.slot(|slot| {
+            slot.next_check = None;
+            slot.plan_check()
+        });
+        at.map(|at| at.since(self.clock.now()))
     }
 }
 
@@ -141,4 +181,92 @@ fn an_overdue_question_beside_its_line_is_undone_if_its_future_is_not_polled() {
         scene.passes(PATIENCE_WITH_UNPOLLED);
     }
     assert_eq!(*lock(&scene.undone.0), [token]);
+}
+
+#[test]
+fn a_check_is_planned_where_others_wait_behind_a_task_that_may_not_be_polled() {
+    let scene = Scene::new();
+    let (contender, lease) = scene.asks();
+    assert_eq!(scene.planned(), None, "no task waits");
+    let waiter = scene.waits();
+    let due = scene.slot(|slot| slot.contender.as_ref().map(|contender| contender.due));
+    let due = due.expect("a contender").since(scene.clock.now());
+    assert_eq!(scene.planned(), Some(due + PATIENCE_WITH_UNPOLLED));
+    // Only an earlier check takes the place of the planned one.
+    assert_eq!(scene.slot(Slot::plan_check), None);
+    let later = scene.clock.now() + due + GRANT;
+    assert!(scene.slot(|slot| {
+        slot.next_check = Some(later);
+        slot.plan_check().is_some()
+    }));
+    drop((contender, waiter, lease));
+
+    for (others, patience) in [(0, GRANT), (1, PATIENCE_WITH_UNPOLLED)] {
+        let scene = Scene::new();
+        let (mut handoff, waiters) = scene.handed_over(others);
+        assert_eq!(scene.planned(), Some(patience));
+        assert!(handoff.pick_up());
+        assert_eq!(scene.planned(), None, "its owner works");
+        let left = scene.clock.now();
+        scene.slot(|slot| slot.left_at = Some(left));
+        assert_eq!(scene.planned(), (others > 0).then_some(patience));
+        drop(waiters);
+    }
+}
+
+#[test]
+fn a_lease_that_is_not_picked_up_for_a_moment_can_be_had() {
+    let scene = Scene::new();
+    let (mut handoff, _waiters) = scene.handed_over(0);
+    let can_be_had = || scene.slot(|slot| slot.is_not_picked_up(scene.clock.now()));
+    scene
+        .clock
+        .advance(PATIENCE_WITH_UNPOLLED - Duration::from_millis(1));
+    assert!(!can_be_had());
+    scene.clock.advance(Duration::from_millis(1));
+    assert!(can_be_had());
+    assert!(handoff.pick_up());
+    assert!(!can_be_had());
+}
+
+#[test]
+fn a_lease_is_left_when_its_owner_has_ended_a_moment_ago_and_no_body_holds_it() {
+    let scene = Scene::new();
+    let (mut handoff, _waiters) = scene.handed_over(0);
+    assert!(handoff.pick_up());
+    let left = scene.clock.now();
+    scene.slot(|slot| slot.left_at = Some(left));
+    let is_left = |span| scene.slot(|slot| slot.is_left(left + span));
+    assert!(!is_left(Duration::ZERO));
+    assert!(!is_left(PATIENCE_WITH_UNPOLLED), "a body is inside");
+    handoff.lease().close();
+    assert!(!is_left(PATIENCE_WITH_UNPOLLED), "it was said before");
+    scene.slot(|slot| slot.left_at = Some(left));
+    assert!(is_left(PATIENCE_WITH_UNPOLLED));
+}
+
+#[test]
+fn a_lease_of_a_waiter_that_has_gone_is_given_back_and_that_of_a_guard_is_not() {
+    for is_picked_up in [true, false] {
+        let scene = Scene::new();
+        let (mut handoff, _waiters) = scene.handed_over(0);
+        let token = handoff.lease().token;
+        assert_eq!(is_picked_up && handoff.pick_up(), is_picked_up);
+        drop(handoff);
+        assert_eq!(*lock(&scene.undone.1), [token]);
+        assert_eq!(scene.queue.keeper.load().0, 0);
+
+        let scene = Scene::new();
+        let (mut handoff, _waiters) = scene.handed_over(0);
+        assert_eq!(is_picked_up && handoff.pick_up(), is_picked_up);
+        handoff.has_a_guard();
+        assert_eq!(*lock(&scene.undone.1), []);
+        assert_eq!(scene.queue.keeper.load().0, 0);
+    }
+    // Another task has taken it.
+    let scene = Scene::new();
+    let (handoff, _waiters) = scene.handed_over(0);
+    assert!(handoff.lease().pick_up());
+    drop(handoff);
+    assert_eq!(*lock(&scene.undone.1), []);
 }

@@ -358,3 +358,22 @@ fn a_question_goes_behind_a_release_on_its_lane_if_no_other_release_is_under_way
     releases(&second);
     assert!(!goes_behind(), "there are two");
 }
+
+#[test]
+fn several_keys_are_asked_for_at_once_only_where_no_task_has_to_do_with_one_of_them() {
+    let engine = engine();
+    let [free, taken]: [Arc<str>; 2] = ["free".into(), key()];
+    let asked = || {
+        let all = engine.queue.contend_for_all([&free, &taken].into_iter());
+        all.map(|contenders| contenders.len())
+            .map_err(|occupied| (occupied.at, occupied.fact.is_some()))
+    };
+    assert_eq!(asked(), Ok(2));
+    let asking = contender(&engine);
+    assert_eq!(asked(), Err((1, false)));
+    drop(asking);
+    let lease = held(&engine, 1);
+    assert_eq!(asked(), Err((1, true)));
+    engine.queue.leave(&lease, ReleaseState::Steppable);
+    assert_eq!(asked(), Ok(2), "only a release is under way");
+}

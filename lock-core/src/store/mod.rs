@@ -31,6 +31,8 @@ mod event;
 mod lane;
 mod memory;
 mod operation;
+#[cfg(all(test, feature = "redis"))]
+mod operation_tests;
 mod operator;
 mod outcome;
 mod quorum;
