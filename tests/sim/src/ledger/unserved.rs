@@ -3,8 +3,8 @@
 //! A release that may delete the key, but not serve its waiters, is followed by checks of the process that has released it.
 //! No other process looks after these waiters: they ask when the lease would have ended.
 
-use super::Ledger;
 use super::unheard::LAST_RESORT;
+use super::{Call, Ledger};
 use crate::plan::Plan;
 use crate::server::Refusal;
 use crate::world::{Fault, MILLI, Planned, State};
@@ -28,6 +28,18 @@ impl Ledger {
         let ends = left.chain(forgets_a_waiter(plan));
         let last = ends.filter(|end| asked < *end).max();
         last.map_or(0, |end| end + LAST_RESORT)
+    }
+
+    /// Since when a call, or one behind which it stands in the line of its process, waits for a key. The process asks for the
+    /// first of them only.
+    pub(super) fn in_line_since(&self, call: &Call, key: usize) -> u64 {
+        let ahead = self.calls.iter().filter(|it| {
+            it.process == call.process
+                && it.keys.contains(&key)
+                && it.asked <= call.asked
+                && it.answered.is_none_or(|answered| answered > call.asked)
+        });
+        ahead.map(|it| it.asked).min().unwrap_or(call.asked)
     }
 
     /// Returns whether a process had a release of the key under way at some time of a span.

@@ -149,7 +149,8 @@ impl Ledger {
             return;
         }
         let unserved = call.keys.iter();
-        let unserved = unserved.map(|key| self.unserved_until(plan, state, *key, call.asked));
+        let unserved = unserved
+            .map(|key| self.unserved_until(plan, state, *key, self.in_line_since(call, *key)));
         free = free.max(unserved.max().unwrap_or(0));
         if !is_near {
             free = free.max(self.held_unpolled_until(plan, call));
