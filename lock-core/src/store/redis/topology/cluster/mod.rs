@@ -53,7 +53,7 @@ struct MapState {
     /// Whether no look has been made.
     unseen: bool,
     map: Map,
-    /// How often slots have changed hands.
+    /// How often slots have changed hands, or a node that did not answer has come back, maybe without its data.
     changes: u64,
     /// Why the last look found nothing.
     failure: Option<Failure>,
@@ -143,7 +143,8 @@ impl Cluster {
         self.refresh.ring();
     }
 
-    /// Calls `changed` whenever slots have changed hands, and with them the queues of waiters, if they were not lost.
+    /// Calls `changed` whenever slots have changed hands, and with them the queues of waiters, if they were not lost, or a node
+    /// may have lost its queues.
     pub(super) async fn changes(&self, changed: impl Fn()) {
         loop {
             let mut state = self.state.subscribe();
@@ -215,6 +216,7 @@ impl Cluster {
         }
         let mut survey = Survey::new(questions);
         let mut newest = Newest::NONE;
+        let mut silent = Vec::new();
         let mut turn = 0;
         loop {
             let begun = self.refresh.begin();
@@ -223,10 +225,14 @@ impl Cluster {
             self.state.send_modify(|state| {
                 state.unseen = false;
                 match looked {
-                    Ok(map) => {
-                        if !state.map.masters.is_empty() && !state.map.is_shared_as(&map) {
+                    Ok((map, unanswered)) => {
+                        let is_new = !state.map.is_shared_as(&map);
+                        let returned = silent.iter().any(|node| map.live.contains(node));
+                        if !state.map.masters.is_empty() && (is_new || returned) {
                             state.changes += 1;
                         }
+                        silent.retain(|node| !map.live.contains(node));
+                        silent.extend(unanswered);
                         state.map = map;
                         state.failure = None;
                     }
@@ -238,12 +244,13 @@ impl Cluster {
         }
     }
 
+    /// Returns the map, and the masters that were asked and did not answer.
     async fn look(
         &self,
         survey: &mut Survey<ServerId>,
         before: &mut Newest,
         turn: usize,
-    ) -> Result<Map, Failure> {
+    ) -> Result<(Map, Vec<ServerId>), Failure> {
         let asked = self.choose(turn);
         survey.keep(&asked);
         for &node in &asked {
@@ -257,7 +264,11 @@ impl Cluster {
             let answer = answers.iter().find(|(answered, _)| answered == node);
             answer.is_some_and(|(_, answer)| answer.is_ok())
         };
-        if asked.iter().any(|node| self.uses(*node) && !answered(node)) {
+        let silent = asked.iter().copied();
+        let silent: Vec<_> = silent
+            .filter(|node| self.uses(*node) && !answered(node))
+            .collect();
+        if !silent.is_empty() {
             // Another node will take its place.
             self.refresh.alarm();
         }
@@ -284,9 +295,9 @@ impl Cluster {
         if !before.gives_way_to((said.serves, said.epoch), Clock::System.now()) {
             let mut map = self.state.borrow().map.clone();
             map.live = live;
-            return Ok(map);
+            return Ok((map, silent));
         }
-        self.map(&said, teller, live)
+        Ok((self.map(&said, teller, live)?, silent))
     }
 
     fn map(
