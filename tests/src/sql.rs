@@ -171,6 +171,11 @@ impl SqlServer {
         self.port.address()
     }
 
+    /// Returns the last lines of the server's log.
+    pub fn output(&self) -> String {
+        self.process.output()
+    }
+
     /// Returns the id of the server's process.
     pub fn pid(&self) -> u32 {
         self.process.pid()

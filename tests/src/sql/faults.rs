@@ -130,7 +130,7 @@ fn table() -> Vec<Process> {
         list.args(["-A", "-o", "pid=", "-o", "ppid=", "-o", "state="]);
         let list = list.output().expect("ps starts").stdout;
         let list = String::from_utf8_lossy(&list).into_owned();
-        return list.lines().filter_map(|line| process(line)).collect();
+        return list.lines().filter_map(process).collect();
     };
     let stats = processes
         .flatten()
