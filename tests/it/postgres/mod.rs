@@ -4,6 +4,7 @@
 //mod check;
 mod copies;
 mod covered;
+mod differential;
 mod failover;
 //mod frozen;
 mod hand_over;
