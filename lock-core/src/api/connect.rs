@@ -10,9 +10,9 @@ use crate::base::error::Error;
 use crate::base::options::{MAX_TTL, checked_ttl};
 use crate::base::settings::Settings;
 use crate::engine::Engine;
-use crate::store::{MOST_NODES, MemoryStore, QuorumNode};
 #[cfg(feature = "postgres")]
 use crate::store::PostgresStore;
+use crate::store::{MOST_NODES, MemoryStore, QuorumNode};
 #[cfg(feature = "redis")]
 use crate::store::{RedisStore, ReplicaAcks};
 

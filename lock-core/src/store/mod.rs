@@ -27,17 +27,17 @@
 //! The conformance suite (`tests/it/conformance`) runs each of its cases on every store, and so says whether a store
 //! keeps the contract. Add the store to its macro `on_every_store`.
 
+#[cfg(feature = "postgres")]
+mod cells;
 mod event;
 mod lane;
 mod memory;
 mod operation;
 mod operator;
 mod outcome;
-mod quorum;
-#[cfg(feature = "postgres")]
-mod cells;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod quorum;
 #[cfg(feature = "redis")]
 mod redis;
 mod steps;

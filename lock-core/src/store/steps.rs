@@ -36,10 +36,7 @@ pub(super) fn step_of(operation: &Operation) -> Option<(&Arc<str>, protocol::Ope
         })
     };
     Some(match operation {
-        Operation::Acquire(acquire) => (
-            &acquire.key,
-            protocol::Operation::Acquire(asked(acquire)),
-        ),
+        Operation::Acquire(acquire) => (&acquire.key, protocol::Operation::Acquire(asked(acquire))),
         Operation::Release(release) => (&release.key, end(release, Way::Release)),
         Operation::Vacate(release) => (&release.key, end(release, Way::Vacate(millis(GAP)))),
         Operation::Leave(release) => (&release.key, end(release, Way::Leave)),

@@ -5,10 +5,10 @@ use crate::base::certificates::TlsCertificates;
 use crate::base::error::Error;
 #[cfg(feature = "redis")]
 use crate::base::url_query;
-#[cfg(feature = "redis")]
-use crate::store::Servers;
 #[cfg(feature = "postgres")]
 use crate::store::PostgresUrl;
+#[cfg(feature = "redis")]
+use crate::store::Servers;
 
 /// The store that a URL names, not opened yet.
 pub(crate) enum StoreUrl {
@@ -98,9 +98,9 @@ impl StoreUrl {
             )),
             StoreUrl::Redis(servers) => servers.with_certificates(certificates).map(Self::redis_on),
             #[cfg(feature = "postgres")]
-            StoreUrl::Postgres(url) => {
-                Ok(StoreUrl::Postgres(Box::new(url.with_certificates(certificates))))
-            }
+            StoreUrl::Postgres(url) => Ok(StoreUrl::Postgres(Box::new(
+                url.with_certificates(certificates),
+            ))),
             StoreUrl::Quorum(nodes) => {
                 let nodes = nodes.into_iter();
                 let nodes = nodes.map(|node| node.with_certificates(certificates));

@@ -77,7 +77,8 @@ pub(super) fn owners(document: &Document) -> impl Iterator<Item = Token> {
         Phase::Shared(shares) => (None, shares.inside.as_slice()),
         Phase::Free | Phase::Closed(_) => (None, &[][..]),
     };
-    one.into_iter().chain(several.iter().map(|place| place.token))
+    one.into_iter()
+        .chain(several.iter().map(|place| place.token))
 }
 
 /// The end of one owner.
@@ -150,7 +151,10 @@ impl Change<'_> {
         if document.queue.is_empty() {
             return;
         }
-        out.end(document.queue_ends, self.before.queue_ends != document.queue_ends);
+        out.end(
+            document.queue_ends,
+            self.before.queue_ends != document.queue_ends,
+        );
         for waiter in &document.queue {
             let is_set = !self.before.queue.contains(waiter);
             let (kind, micros) = match waiter.waited {
@@ -196,7 +200,10 @@ impl Writer {
 
     /// An end in milliseconds. The document says something in the whole last millisecond.
     fn end(&mut self, millis: u64, is_set: bool) {
-        let (micros, over) = (millis.saturating_mul(1000), millis.saturating_add(1).saturating_mul(1000));
+        let (micros, over) = (
+            millis.saturating_mul(1000),
+            millis.saturating_add(1).saturating_mul(1000),
+        );
         self.time(micros, is_set);
         match is_set {
             // The clock of the store may show a part of a millisecond more than the reader of the document counts.
@@ -244,7 +251,11 @@ pub(super) fn decode(bytes: &[u8], revision: u64, at: ServerTime) -> Option<Cell
             for _ in 0..from.number()? {
                 let is_freed = from.byte()? != 0;
                 let (token, ends) = from.owner(&mut fences)?;
-                inside.push(Place { token, ends, is_freed });
+                inside.push(Place {
+                    token,
+                    ends,
+                    is_freed,
+                });
             }
             // A share that was renewed has moved, and may end later now.
             let ends = inside.iter().map(|place| place.ends).max();
@@ -359,6 +370,10 @@ impl Reader<'_> {
             2 => Waited::Answered(micros / 1000),
             _ => return None,
         };
-        Some(Waiter { token, grant, waited })
+        Some(Waiter {
+            token,
+            grant,
+            waited,
+        })
     }
 }

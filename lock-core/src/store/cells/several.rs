@@ -47,7 +47,7 @@ impl<C: Cells> CellStore<C> {
                 (Reply::BusyAt(..), None) => {}
                 _ => return Err(Failure::not_understood()),
             }
-            if misses > 1 {
+            if misses > 0 {
                 pause(misses).await;
             }
             let Read { stored, now } = self.cells.read(&keys).await?;

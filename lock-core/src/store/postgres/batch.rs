@@ -149,7 +149,10 @@ impl PostgresCells {
                 Pending::All(swaps, answer) => together.push((swaps, answer)),
             }
         }
-        let groups = [(keeping, &connection.sql.keeping), (ending, &connection.sql.ending)];
+        let groups = [
+            (keeping, &connection.sql.keeping),
+            (ending, &connection.sql.ending),
+        ];
         let groups = groups.into_iter().filter(|(group, _)| !group.is_empty());
         let mut sent: Vec<BoxFuture<'_, bool>> = Vec::new();
         for (group, sql) in groups {

@@ -169,7 +169,9 @@ impl PostgresCells {
         loop {
             let opened = timeout(self.connect_timeout, self.connect()).await;
             let opened = opened.unwrap_or_else(|_| {
-                Err(Failure::refused("PostgreSQL did not admit the connection in time"))
+                Err(Failure::refused(
+                    "PostgreSQL did not admit the connection in time",
+                ))
             });
             match opened {
                 Ok((connection, mut driver)) => {
@@ -214,16 +216,19 @@ impl PostgresCells {
         match link.await.as_deref() {
             Ok(Link::Up(connection)) => Ok(Arc::clone(connection)),
             Ok(Link::Down(failure)) => Err(failure.clone()),
-            Ok(Link::Connecting) | Err(_) => {
-                Err(Failure::refused("the connection to PostgreSQL is being made"))
-            }
+            Ok(Link::Connecting) | Err(_) => Err(Failure::refused(
+                "the connection to PostgreSQL is being made",
+            )),
         }
     }
 
     async fn ping(&self) -> Result<(), Failure> {
         let connection = self.connection().await?;
         // Nothing is changed, and a standby or a role without the right refuses it.
-        let ask = Sql::new("UPDATE lockkit.cell SET rev = rev WHERE key = '' AND false", &[]);
+        let ask = Sql::new(
+            "UPDATE lockkit.cell SET rev = rev WHERE key = '' AND false",
+            &[],
+        );
         let asked = ask.run(&connection.client, &[]).await;
         asked.map(drop).map_err(|error| failure(&error))
     }
@@ -332,7 +337,9 @@ impl Cells for PostgresCells {
                 &[Type::INT8, Type::TEXT, Type::TEXT],
             );
             let (address, channel) = (u64::from(to).cast_signed(), channel(to));
-            let told = tell.run(&connection.client, &[&address, &channel, &message]).await;
+            let told = tell
+                .run(&connection.client, &[&address, &channel, &message])
+                .await;
             let told = told.map_err(|error| failure(&error))?;
             let is_deaf = told.first().and_then(|row| row.try_get(0).ok());
             Ok(match is_deaf {

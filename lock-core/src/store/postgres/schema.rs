@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use super::failure::{class_of, code, failure, Class};
+use super::failure::{Class, class_of, code, failure};
 use super::statements::NOW;
 use crate::base::error::{Error, ErrorKind};
 use crate::store::Failure;
@@ -63,7 +63,10 @@ pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
         key = String::from_utf8_lossy(HISTORY),
         never = i64::MAX,
     );
-    client.batch_execute(&raise).await.map_err(|error| failure(&error))
+    client
+        .batch_execute(&raise)
+        .await
+        .map_err(|error| failure(&error))
 }
 
 async fn recorded(client: &Client) -> Result<Option<String>, Failure> {
@@ -73,9 +76,7 @@ async fn recorded(client: &Client) -> Result<Option<String>, Failure> {
 }
 
 async fn create(client: &Client) -> Result<(), Failure> {
-    let create = format!(
-        "BEGIN; SELECT pg_advisory_xact_lock({SETUP}); {POSTGRES_SCHEMA} COMMIT"
-    );
+    let create = format!("BEGIN; SELECT pg_advisory_xact_lock({SETUP}); {POSTGRES_SCHEMA} COMMIT");
     match client.batch_execute(&create).await {
         Ok(()) => Ok(()),
         Err(error) if class_of(code(&error)) == Class::Final => {
@@ -92,7 +93,10 @@ async fn create(client: &Client) -> Result<(), Failure> {
 
 /// The first column of the first row, without a prepared statement.
 async fn text(client: &Client, query: &str) -> Result<Option<String>, Failure> {
-    let rows = client.query_typed(query, &[]).await.map_err(|error| failure(&error))?;
+    let rows = client
+        .query_typed(query, &[])
+        .await
+        .map_err(|error| failure(&error))?;
     let first = rows.first().map(|row| row.try_get(0));
     first.transpose().map_err(|_| Failure::not_understood())
 }

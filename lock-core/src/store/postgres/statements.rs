@@ -40,7 +40,9 @@ impl Sql {
             Some(statement) => client.query(statement, params).await,
             None => {
                 let types = params.iter().copied().zip(self.types.iter().cloned());
-                client.query_typed(&self.text, &types.collect::<Vec<_>>()).await
+                client
+                    .query_typed(&self.text, &types.collect::<Vec<_>>())
+                    .await
             }
         }
     }
@@ -132,7 +134,8 @@ impl Statements {
 /// number of a write is taken when its row is locked, so the numbers of a key rise.
 fn swap(strength: &str, next: &str, above: &str, result: &str) -> String {
     let passes = super::PASSES;
-    let fence = format!("CASE f.fence WHEN -1 THEN NULL WHEN 0 THEN f.next * {passes} ELSE f.fence END");
+    let fence =
+        format!("CASE f.fence WHEN -1 THEN NULL WHEN 0 THEN f.next * {passes} ELSE f.fence END");
     let ends = "greatest(f.ends, CASE f.lasts WHEN 0 THEN 0 ELSE f.now + f.lasts END)";
     format!(
         "WITH want AS MATERIALIZED (\

@@ -62,7 +62,8 @@ mod with_rustls {
                 Some(pem) => {
                     for root in CertificateDer::pem_slice_iter(pem) {
                         let added = roots.add(root.map_err(unreadable)?);
-                        added.map_err(|_| unreadable(rustls::pki_types::pem::Error::NoItemsFound))?;
+                        added
+                            .map_err(|_| unreadable(rustls::pki_types::pem::Error::NoItemsFound))?;
                     }
                 }
                 None => {

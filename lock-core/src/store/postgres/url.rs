@@ -171,7 +171,9 @@ fn decoded(text: &str) -> Result<String, Error> {
         let hex = rest.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
         let hex = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
         let Some(byte) = hex else {
-            return Err(Error::invalid("`listen` of the URL has a `%` without two hex digits"));
+            return Err(Error::invalid(
+                "`listen` of the URL has a `%` without two hex digits",
+            ));
         };
         bytes.push(byte);
         rest = &rest[2..];
