@@ -243,3 +243,5 @@ pub use engine::reentry::LockScope;
 pub use redis as redis1;
 #[cfg(feature = "idempotent")]
 pub use remembered::Remember;
+#[cfg(feature = "postgres")]
+pub use store::POSTGRES_SCHEMA;

@@ -1,0 +1,58 @@
+//! The connection on which the messages to this manager arrive.
+//!
+//! Its session holds an advisory lock with the address of the manager for as long as it listens. A statement that hands a key
+//! over asks whether that lock is free: then nobody listens there. The server frees the lock with the session.
+
+use std::sync::atomic::Ordering;
+
+use tokio_postgres::{AsyncMessage, Client};
+
+use super::connection::{Driver, open};
+use super::failure::failure;
+use super::{PostgresCells, channel};
+use crate::base::machine::sleep;
+use crate::lease::backoff::pause_after_failure;
+use crate::store::cells::message;
+use crate::store::{Event, Events, Failure};
+
+impl PostgresCells {
+    /// Listens for as long as the manager lives.
+    pub(super) async fn listen(&self, events: Events) {
+        let mut failures = 0;
+        loop {
+            if let Ok((client, mut driver)) = self.start_listening(&events).await {
+                failures = 0;
+                self.listening.store(true, Ordering::Release);
+                // Messages of the time before are lost, and waiters have polled so far.
+                events.notify(Event::Interrupted);
+                driver.ended().await;
+                drop(client);
+                self.listening.store(false, Ordering::Release);
+                events.notify(Event::Interrupted);
+            }
+            failures += 1;
+            sleep(pause_after_failure(failures)).await;
+        }
+    }
+
+    async fn start_listening(&self, events: &Events) -> Result<(Client, Driver), Failure> {
+        let told = events.clone();
+        let hear = move |message| {
+            if let AsyncMessage::Notification(notification) = message
+                && let Some(event) = message::read(notification.payload())
+            {
+                told.notify(event);
+            }
+        };
+        let (client, driver) = open(self.url.listening(), &self.tls, hear).await?;
+        let (address, channel) = (u64::from(self.manager).cast_signed(), channel(self.manager));
+        // The lock may be that of an earlier session, which the server has not noticed to be gone.
+        let listen = format!(
+            "SET statement_timeout = 0; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
+             SET tcp_keepalives_count = 3; LISTEN \"{channel}\"; SELECT pg_advisory_lock({address})"
+        );
+        let listened = client.batch_execute(&listen).await;
+        listened.map_err(|error| failure(&error))?;
+        Ok((client, driver))
+    }
+}
