@@ -2,6 +2,7 @@
 //! what a user's own transaction knows of a lock.
 
 //mod check;
+mod batches;
 mod copies;
 mod covered;
 mod differential;

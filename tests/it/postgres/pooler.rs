@@ -47,7 +47,7 @@ async fn behind_a_pooler_alone_waiters_ask_again_and_the_audit_says_so() {
     needs!(pgbouncer);
     let server = SqlServer::postgres();
     let pooler = Pooler::start(&server, 3);
-    let url = format!("{}?prepare=off&listen=off", pooler.url());
+    let url = format!("{}?prepare=off", pooler.url());
     let (locks, other) = (manager(&url).await, manager(&url).await);
     hands_over(&server, &locks, &other).await;
     let findings = locks.audit().await.expect("an audit");

@@ -64,9 +64,12 @@ async fn a_server_killed_under_load_is_unavailable_and_never_busy() {
             let (locks, over) = (locks.clone(), Arc::clone(&over));
             let (granted, refused) = (Arc::clone(&granted), Arc::clone(&refused));
             tokio::spawn(async move {
-                while !over.load(Ordering::Relaxed) {
-                    // Each task has a key of its own, so that no other client ever has its lock.
-                    let request = locks.lock(format!("k{task}")).ttl(long());
+                for round in 0.. {
+                    if over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    // The server keeps a lock whose grant was not answered until it is undone, so each key is a new one.
+                    let request = locks.lock(format!("k{task}:{round}")).ttl(long());
                     let answer = timeout(bounded(), request.acquire()).await;
                     match answer.expect("bounded") {
                         Ok(guard) => {

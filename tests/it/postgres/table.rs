@@ -7,6 +7,9 @@ use lock_core::{LockKey, LockManager, Renew};
 use lock_tests::SqlServer;
 use tokio::runtime::{Builder, Runtime};
 
+/// The clock of the server in microseconds, as the rows have it.
+const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
 /// Runs a future of a thread that may be inside a runtime, on a runtime that no test ends.
 pub(crate) fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> T {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
@@ -67,7 +70,7 @@ impl<'a> Table<'a> {
         let row = row(&self.namespace, key);
         self.server.sql(&format!(
             "INSERT INTO lockkit.cell (key, rev, at, ends, fence, doc) \
-             VALUES ({row}, nextval('lockkit.revision'), clock_timestamp(), clock_timestamp() + '1 minute', NULL, '{document}') \
+             VALUES ({row}, nextval('lockkit.revision'), {NOW}, {NOW} + 60000000, NULL, '{document}') \
              ON CONFLICT (key) DO UPDATE SET rev = excluded.rev, at = excluded.at, ends = excluded.ends, \
              fence = excluded.fence, doc = excluded.doc"
         ));
@@ -89,7 +92,7 @@ impl<'a> Table<'a> {
     pub(crate) fn waiting(&self) -> usize {
         let from = self.namespace.len() + 1;
         let rows = self.server.sql(&format!(
-            "SELECT convert_from(substring(key FROM {from}), 'UTF8') FROM lockkit.cell \
+            "SELECT encode(substring(key FROM {from}), 'hex') FROM lockkit.cell \
              WHERE substring(key FOR {}) = '{}'::bytea",
             from - 1,
             self.namespace
@@ -97,9 +100,10 @@ impl<'a> Table<'a> {
         block_on(async {
             let mut count = 0;
             // The rows of the kit itself begin so.
-            for key in rows.concat().iter().filter(|key| !key.starts_with('!')) {
+            let keys = rows.concat().into_iter().map(|digits| text(&digits));
+            for key in keys.filter(|key| !key.starts_with('!')) {
                 let operator = self.inspector.operator("tests");
-                let seen = operator.inspect(LockKey::exact(key.as_str())).await;
+                let seen = operator.inspect(LockKey::exact(key)).await;
                 count += seen.expect("an inspection").waiter_count();
             }
             count
@@ -109,14 +113,12 @@ impl<'a> Table<'a> {
     /// Returns the time until the row of a key ends, unless it has ended.
     pub(crate) fn left(&self, key: &str) -> Option<Duration> {
         let row = row(&self.namespace, key);
-        let left = "extract(epoch FROM ends - clock_timestamp())";
-        let found = format!(
-            "SELECT {left} FROM lockkit.cell WHERE key = {row} AND ends > clock_timestamp()"
-        );
+        let found =
+            format!("SELECT ends - {NOW} FROM lockkit.cell WHERE key = {row} AND ends > {NOW}");
         let left = self.server.sql(&found).concat();
         left.first().map(|left| {
-            let seconds: f64 = left.parse().expect("a number");
-            Duration::from_secs_f64(seconds.max(0.0))
+            let micros: i64 = left.parse().expect("a number");
+            Duration::from_micros(micros.try_into().unwrap_or(0))
         })
     }
 
@@ -133,6 +135,15 @@ impl<'a> Table<'a> {
         })
         .await;
     }
+}
+
+/// Reads a key from the digits of its bytes.
+fn text(digits: &str) -> String {
+    let bytes = (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16));
+    let bytes: Result<Vec<u8>, _> = bytes.collect();
+    String::from_utf8(bytes.expect("digits")).expect("a key")
 }
 
 async fn connect(server: &SqlServer, namespace: &str) -> LockManager {

@@ -12,10 +12,10 @@ fn writing_down() -> SqlServer {
     SqlServer::postgres_with(&["fsync=off", "log_statement=all"])
 }
 
-/// Counts the statements about locks so far. The test's own ones are simple, and the kit's are not.
+/// Counts the statements about locks so far. Those of the background and of the test are not prepared.
 fn statements(server: &SqlServer) -> usize {
     let log = server.output();
-    let lines = log.lines().filter(|line| line.contains("LOG:  execute "));
+    let lines = log.lines().filter(|line| line.contains("LOG:  execute s"));
     lines.count()
 }
 
@@ -48,7 +48,7 @@ async fn said(server: &SqlServer, count: usize) {
     })
     .await;
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(statements(server), count);
+    assert_eq!(statements(server), count, "{}", server.output());
 }
 
 #[tokio::test]

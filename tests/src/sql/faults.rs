@@ -50,7 +50,7 @@ impl SqlServer {
         let children = Processes::of(self.pid());
         children.signal(Signal::STOP);
         wait::until("all processes of the server stand still", || {
-            children.state().all(|state| state == 'T')
+            children.state().all(|state| matches!(state, 'T' | 'Z'))
         });
     }
 
