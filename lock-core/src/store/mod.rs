@@ -137,6 +137,12 @@ pub(crate) trait Store: Debug + Send + Sync {
         None
     }
 
+    /// Returns SQL that finds a row while an owner has a key, by the key and the fencing token.
+    #[cfg(feature = "postgres")]
+    fn check_sql(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Says why the store has no gaps for clients of other libraries, if it has none.
     fn refuses_interop(&self) -> Option<&'static str> {
         None

@@ -241,6 +241,8 @@ impl PostgresCells {
                 Swapped::Deaf(addresses) => addresses.push(Address::from(number(2)?)),
                 _ => *result = Swapped::Deaf(vec![Address::from(number(2)?)]),
             },
+            // The guard of swaps that go together.
+            3 => {}
             _ => {
                 let now = ServerTime(number(5)?);
                 self.note(now);
@@ -255,21 +257,18 @@ impl PostgresCells {
         connection: &Connection,
         swaps: &[Swap],
     ) -> Result<Option<Written>, Trouble> {
-        let before = connection.warnings.load(Ordering::Relaxed);
-        let rows = match self.run(connection, swaps, &connection.sql.together).await {
-            Ok(rows) => rows,
-            Err(error)
-                if code(&error) == Some(NOT_ALL) || class_of(code(&error)) == Class::Again =>
-            {
-                return Ok(None);
-            }
-            Err(error) => return Err(Trouble::of(&error)),
-        };
-        if connection.warnings.load(Ordering::Relaxed) != before {
-            return Err(local_only().into());
+        match self
+            .swapped(connection, swaps, &connection.sql.together)
+            .await
+        {
+            Err(trouble) if trouble.not_all => Ok(None),
+            Err(trouble) => Err(trouble),
+            Ok(mut results) => match results.pop() {
+                Some(Ok(Swapped::Done(written))) => Ok(Some(written)),
+                Some(Err(failure)) => Err(failure.into()),
+                _ => Ok(None),
+            },
         }
-        let written = rows.first().and_then(|row| written(row, 0, 1));
-        written.map(Some).ok_or_else(Trouble::not_understood)
     }
 
     async fn run(
@@ -327,6 +326,8 @@ struct Trouble {
     failure: Failure,
     /// Whether the connection is of no use any more.
     is_over: bool,
+    /// Swaps that were to be done together were not done.
+    not_all: bool,
 }
 
 impl Trouble {
@@ -334,6 +335,7 @@ impl Trouble {
         Self {
             failure: failure(error),
             is_over: is_standby(error),
+            not_all: code(error) == Some(NOT_ALL),
         }
     }
 
@@ -347,6 +349,7 @@ impl From<Failure> for Trouble {
         Self {
             failure,
             is_over: false,
+            not_all: false,
         }
     }
 }

@@ -15,6 +15,7 @@
 
 mod batch;
 mod care;
+mod check;
 mod connection;
 mod failure;
 mod listener;
@@ -147,6 +148,10 @@ impl Store for PostgresStore {
             long_cohorts: false,
             ..StoreLimits::default()
         }
+    }
+
+    fn check_sql(&self) -> Option<&'static str> {
+        Some(check::sql(&self.0.cells.namespace))
     }
 
     fn refuses_share(&self, limit: ShareLimit) -> Option<&'static str> {

@@ -72,11 +72,14 @@ impl Statements {
              UNION ALL SELECT 2, w.i, c.rev, c.at, c.doc, {NOW}, NULL FROM want w LEFT JOIN lockkit.cell c USING (key) \
              WHERE NOT EXISTS (SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)"
         );
-        // Fails unless each swap was done, so that none is.
-        let all = "SELECT max(rev), min(at), 1 / (count(*) = cardinality($1))::int, $10 FROM done";
-        let swap = |strength, next, above, result| {
+        // Where an insert came too late after all, the whole statement fails.
+        let all = format!(
+            "{each} UNION ALL SELECT 3, 1 / (count(*) = cardinality($1))::int, 0, 0, NULL, 0, NULL FROM done \
+             HAVING count(*) > 0"
+        );
+        let swap = |how: &How<'_>| {
             Sql::new(
-                swap(strength, next, above, result),
+                swap(how),
                 &[
                     Type::BYTEA_ARRAY,
                     Type::INT8_ARRAY,
@@ -91,12 +94,29 @@ impl Statements {
                 ],
             )
         };
-        let own = "nextval('lockkit.revision')";
-        let common = "(SELECT next FROM one)";
+        let of_each = How {
+            strength: "UPDATE",
+            next: "nextval('lockkit.revision')",
+            above: "true",
+            gate: "true",
+            result: &each,
+        };
+        let keeping = How {
+            strength: "NO KEY UPDATE",
+            ..of_each
+        };
+        let together = How {
+            next: "(SELECT next FROM one)",
+            // Another write may have taken a higher number while this one waited.
+            above: "c.rev < (SELECT next FROM one)",
+            gate: "(SELECT count(*) FROM found) + (SELECT count(*) FROM fresh) = cardinality($1)",
+            result: &all,
+            ..of_each
+        };
         Self {
-            keeping: swap("NO KEY UPDATE", own, "true", &each),
-            ending: swap("UPDATE", own, "true", &each),
-            together: swap("UPDATE", common, "c.rev < (SELECT next FROM one)", all),
+            keeping: swap(&keeping),
+            ending: swap(&of_each),
+            together: swap(&together),
             read: Sql::new(
                 format!(
                     "SELECT NULL::bigint, NULL::bigint, NULL::bytea, {NOW}, 0::bigint AS i UNION ALL \
@@ -126,13 +146,34 @@ impl Statements {
     }
 }
 
+/// A way of swapping.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    /// How a row is locked.
+    strength: &'a str,
+    /// The number of a write.
+    next: &'a str,
+    /// What a row must be like beside that.
+    above: &'a str,
+    /// Whether anything is done.
+    gate: &'a str,
+    result: &'a str,
+}
+
 /// Swaps: $1 keys, $2 numbers of the writes before, $3 documents, $4 ends by the clock, $5 ends counted from the write,
 /// $6 fencing tokens (-1: none, 0: that of this write), $7 and $8 the receivers that must listen, with the places of their
 /// swaps, $9 when the first write of a key is too late, $10 whether the writes may be lost.
 ///
 /// A row that another process has locked is passed over, so that one key never keeps the others of a manager waiting. The
 /// number of a write is taken when its row is locked, so the numbers of a key rise.
-fn swap(strength: &str, next: &str, above: &str, result: &str) -> String {
+fn swap(how: &How<'_>) -> String {
+    let How {
+        strength,
+        next,
+        above,
+        gate,
+        result,
+    } = how;
     let passes = super::PASSES;
     let fence =
         format!("CASE f.fence WHEN -1 THEN NULL WHEN 0 THEN f.next * {passes} ELSE f.fence END");
@@ -153,16 +194,16 @@ fn swap(strength: &str, next: &str, above: &str, result: &str) -> String {
                 AND (c.rev = w.rev OR w.rev = 0 AND c.ends <= {NOW} AND {NOW} < $9) \
                 FOR {strength} SKIP LOCKED\
             ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)\
-        ), changed AS (\
-            UPDATE lockkit.cell c SET rev = f.next, at = f.now, ends = {ends}, fence = {fence}, doc = f.doc \
-            FROM found f WHERE c.key = f.key AND c.rev = f.old RETURNING f.i, c.rev, c.at\
         ), fresh AS MATERIALIZED (\
             SELECT w.*, {next} AS next, {NOW} AS now FROM want w \
             WHERE w.rev = 0 AND {NOW} < $9 AND NOT EXISTS (SELECT FROM lockkit.cell c WHERE c.key = w.key) \
             AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)\
+        ), changed AS (\
+            UPDATE lockkit.cell c SET rev = f.next, at = f.now, ends = {ends}, fence = {fence}, doc = f.doc \
+            FROM found f WHERE c.key = f.key AND c.rev = f.old AND {gate} RETURNING f.i, c.rev, c.at\
         ), added AS (\
             INSERT INTO lockkit.cell (key, rev, at, ends, fence, doc) \
-            SELECT f.key, f.next, f.now, {ends}, {fence}, f.doc FROM fresh f \
+            SELECT f.key, f.next, f.now, {ends}, {fence}, f.doc FROM fresh f WHERE {gate} \
             ON CONFLICT (key) DO NOTHING RETURNING key, rev, at\
         ), done AS (\
             SELECT i, rev, at FROM changed UNION ALL SELECT w.i, a.rev, a.at FROM added a JOIN want w USING (key)\
