@@ -321,6 +321,7 @@ impl LockRequest {
     /// Returns the limit of a share, unless other options or the store rule it out.
     fn checked_share(&self) -> Result<Option<ShareLimit>, Error> {
         if self.interop == Interop::On
+            && self.share.is_none()
             && let Ok(engine) = &self.engine
             && let Some(reason) = engine.store.refuses_interop()
         {
