@@ -88,6 +88,15 @@ impl Fixture {
         !matches!(self.store, Store::Several(_) | Store::Cluster(..))
     }
 
+    /// Returns the most tasks of a process that get a lease one after the other while no other process waits.
+    pub(crate) fn longest_cohort(&self) -> usize {
+        match self.store {
+            // The next fencing token of the server is that far away.
+            Store::Postgres(_) => 32,
+            _ => usize::MAX,
+        }
+    }
+
     /// Returns whether servers keep the locks, and not this process.
     pub(crate) fn has_servers(&self) -> bool {
         !matches!(

@@ -19,8 +19,9 @@ async fn client(server: &SqlServer) -> Client {
 async fn checks(client: &Client, guard: &LockGuard) -> bool {
     client.batch_execute("BEGIN").await.expect("a transaction");
     let fence: i64 = guard.fencing_token().into();
-    let found = client.query_opt(guard.check_sql().expect("on PostgreSQL"), &[&guard.key(), &fence]);
-    found.await.expect("an answer").is_some()
+    let sql = guard.check_sql().expect("on PostgreSQL");
+    let found = client.query_opt(sql, &[&guard.key(), &fence]).await;
+    found.expect("an answer").is_some()
 }
 
 /// Takes a lock that is not renewed, and waits until it has run out.

@@ -83,7 +83,9 @@ async fn writes_late() {
             halts(Place::BeforeTheTransaction);
             client.batch_execute("BEGIN").await.ok()?;
             if checks {
-                let found = client.query_opt(guard.check_sql().expect("on PostgreSQL"), &[&key, &fence]).await;
+                let found = client
+                    .query_opt(guard.check_sql().expect("on PostgreSQL"), &[&key, &fence])
+                    .await;
                 found.ok()??;
             }
             halts(Place::BehindTheCheck);
@@ -141,7 +143,12 @@ impl Frozen {
         let guard = request.acquire().await.expect("the lease runs out");
         let fence: i64 = guard.fencing_token().into();
         let tx = client.transaction().await.expect("a transaction");
-        let found = tx.query_opt(guard.check_sql().expect("on PostgreSQL"), &[&self.key, &fence]).await;
+        let found = tx
+            .query_opt(
+                guard.check_sql().expect("on PostgreSQL"),
+                &[&self.key, &fence],
+            )
+            .await;
         assert!(
             found.expect("an answer").is_some(),
             "a live owner has its row"

@@ -1,13 +1,13 @@
 //! Tests the effects that only a real PostgreSQL has on a lock: its commits, its standbys, its rights, its notifications, and
 //! what a user's own transaction knows of a lock.
 
-//mod check;
 mod batches;
+mod check;
 mod copies;
 mod covered;
 mod differential;
 mod failover;
-//mod frozen;
+mod frozen;
 mod hand_over;
 mod isolation;
 mod keys;
