@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::Wait;
+use lock_core::{LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, SqlServer, needs, wait};
 
 use super::{its_turn, listening_through, long, manager, table, taken};
@@ -38,7 +38,8 @@ async fn a_waiter_that_does_not_listen_is_left_out_until_it_asks_again() {
     let proxy = Proxy::to(server.address());
     let owner = manager(server.url()).await;
     let deaf = manager(&listening_through(&server, &proxy)).await;
-    let second = manager(server.url()).await;
+    let second = LockManager::builder(server.url()).label("listens");
+    let second = second.connect().await.expect("a manager");
     let guard = taken(&owner, "k", long()).await;
     let first = tokio::spawn(deaf.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     table(&server).queued(1).await;
@@ -56,6 +57,11 @@ async fn a_waiter_that_does_not_listen_is_left_out_until_it_asks_again() {
     })
     .await;
     guard.release().await.expect("held");
+    // The one that does not listen has not had the key for its grant.
+    let seen = owner.operator("tests").inspect("k").await;
+    let holders = seen.expect("an inspection");
+    let identity = holders.holders()[0].identity().expect("a live process");
+    assert_eq!(identity.label(), Some("listens"));
     let next = its_turn(next).await;
     proxy.accept();
     next.release().await.expect("held");
