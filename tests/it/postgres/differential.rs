@@ -227,6 +227,10 @@ impl World {
         let inspected = operator.inspect(KEYS[key]).await.expect("an inspection");
         let (holders, waiters) = (inspected.holder_count(), inspected.waiter_count());
         let _ = write!(seen, "{} {holders} {waiters}", inspected.state());
+        for waiter in inspected.waiters() {
+            let label = waiter.identity().and_then(|identity| identity.label());
+            let _ = write!(seen, " behind {}", label.unwrap_or_default());
+        }
         let settled = match inspected.state() {
             KeyState::Held => holders == holding && waiters == waiting,
             KeyState::Free => holding == 0 && waiting == 0 && waiters == 0,
