@@ -377,3 +377,7 @@ impl Reader<'_> {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "codec_tests.rs"]
+mod tests;

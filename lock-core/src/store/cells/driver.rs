@@ -28,7 +28,6 @@ const CHECKED_FOR: u64 = 50;
 pub(crate) struct CellStore<C> {
     pub(crate) cells: C,
     manager: Address,
-    clock: Clock,
     guesses: Guesses,
 }
 
@@ -42,11 +41,10 @@ pub(super) struct Done {
 }
 
 impl<C: Cells> CellStore<C> {
-    pub(crate) fn new(cells: C, manager: Address, clock: Clock) -> Self {
+    pub(crate) fn new(cells: C, manager: Address) -> Self {
         Self {
             cells,
             manager,
-            clock,
             guesses: Guesses::default(),
         }
     }
@@ -118,8 +116,14 @@ impl<C: Cells> CellStore<C> {
                 if work.fact.is_some() {
                     return Ok(work.is_done(reply));
                 }
+                if work.acquires() && work.guess.revision != 0 {
+                    // A first write finds out in one trip, and succeeds where the key is free by now.
+                    work.guess = Guess::default();
+                    continue;
+                }
                 let read = self.cells.read(std::slice::from_ref(key)).await?;
-                work.learn(read.stored.into_iter().next().flatten(), read.now)?;
+                let stored = read.stored.into_iter().next().flatten();
+                self.learn(key, &mut work, stored, read.now)?;
                 continue;
             };
             let swap = work.swap(key, &after, pushes, now);
@@ -134,7 +138,7 @@ impl<C: Cells> CellStore<C> {
                 Swapped::Changed(stored, now) => {
                     misses += 1;
                     let before = work.guess.revision;
-                    work.learn(stored, now)?;
+                    self.learn(key, &mut work, stored, now)?;
                     let is_locked = before != 0 && work.guess.revision == before;
                     if is_locked && misses > PATIENCE && work.acquires() {
                         let reply = Reply::Busy(Refused {
@@ -152,8 +156,24 @@ impl<C: Cells> CellStore<C> {
         }
     }
 
+    /// Takes what the store has for a fact.
+    fn learn(
+        &self,
+        key: &Arc<str>,
+        work: &mut Work,
+        stored: Option<Stored>,
+        now: ServerTime,
+    ) -> Result<(), Failure> {
+        work.guess = guess_of(stored)?;
+        work.fact = Some(now);
+        // A caller that waits asks again at once.
+        let guess = work.guess.clone();
+        self.guesses.note(key, guess, None, Clock::System.now());
+        Ok(())
+    }
+
     pub(super) fn guess(&self, key: &str) -> Guess {
-        self.guesses.of(key, self.clock.now())
+        self.guesses.of(key, Clock::System.now())
     }
 
     /// Notes a write, and binds what it has left open.
@@ -178,8 +198,8 @@ impl<C: Cells> CellStore<C> {
             cell: Arc::clone(&cell),
             revision,
         };
-        let now = self.clock.now();
-        self.guesses.note(key, guess, ours.then_some(lasts), now);
+        let lasts = ours.then_some(lasts);
+        self.guesses.note(key, guess, lasts, Clock::System.now());
         Ok(Done {
             reply,
             cell,
@@ -312,13 +332,6 @@ impl Work {
             may_be_lost,
             ..swap_of(key, &self.guess, &change, pushes)
         }
-    }
-
-    /// Takes what the store has for a fact.
-    fn learn(&mut self, stored: Option<Stored>, now: ServerTime) -> Result<(), Failure> {
-        self.guess = guess_of(stored)?;
-        self.fact = Some(now);
-        Ok(())
     }
 
     fn is_done(self, reply: Reply) -> Done {

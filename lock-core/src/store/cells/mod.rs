@@ -14,6 +14,10 @@ mod guesses;
 pub(crate) mod message;
 mod operator;
 mod several;
+#[cfg(test)]
+mod test_cells;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Debug;
 use std::sync::Arc;

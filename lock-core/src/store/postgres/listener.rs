@@ -3,8 +3,6 @@
 //! Its session holds an advisory lock with the address of the manager for as long as it listens. A statement that hands a key
 //! over asks whether that lock is free: then nobody listens there. The server frees the lock with the session.
 
-use std::sync::atomic::Ordering;
-
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::connection::{Driver, open};
@@ -22,14 +20,15 @@ impl PostgresCells {
         loop {
             if let Ok((client, mut driver)) = self.start_listening(&events).await {
                 failures = 0;
-                self.listening.store(true, Ordering::Release);
+                self.listening.send_replace(Some(true));
                 // Messages of the time before are lost, and waiters have polled so far.
                 events.notify(Event::Interrupted);
                 driver.ended().await;
                 drop(client);
-                self.listening.store(false, Ordering::Release);
+                self.listening.send_replace(Some(false));
                 events.notify(Event::Interrupted);
             }
+            self.listening.send_replace(Some(false));
             failures += 1;
             sleep(pause_after_failure(failures)).await;
         }

@@ -13,6 +13,7 @@
 //! nothing. After a promotion the numbers rise by 16 million, so the fencing tokens of later owners are above those of writes
 //! that were lost.
 
+mod audit;
 mod batch;
 mod care;
 mod check;
@@ -25,7 +26,6 @@ mod tls;
 mod url;
 
 use std::fmt::{self, Debug, Formatter};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -43,6 +43,7 @@ use super::cells::{CellStore, Cells, PASSES, Read, Swap, Swapped, Written, card_
 use super::{
     BoxFuture, Events, Failure, Lane, Operation, Outcome, Pattern, Place, Store, StoreLimits, Told,
 };
+use crate::audit::Finding;
 use crate::base::clock::{Clock, Moment, ServerTime};
 use crate::base::identity::Identity;
 use crate::base::machine::{sleep, timeout};
@@ -70,13 +71,12 @@ pub(crate) struct PostgresCells {
     namespace: String,
     manager: Address,
     connect_timeout: Duration,
-    clock: Clock,
     /// The clock of the server, and the moment after which it was read.
     reading: Mutex<Option<(ServerTime, Moment)>>,
     queue: Queue,
     link: watch::Sender<Link>,
-    /// Whether messages arrive.
-    listening: AtomicBool,
+    /// Whether messages arrive; `None`: the first attempt to listen is under way.
+    listening: watch::Sender<Option<bool>>,
 }
 
 /// The state of the connection for statements.
@@ -101,13 +101,12 @@ impl PostgresStore {
             namespace: settings.namespace.clone(),
             manager,
             connect_timeout: settings.connect_timeout,
-            clock: settings.clock.clone(),
             reading: Mutex::default(),
             queue: Queue::default(),
             link: watch::Sender::new(Link::Connecting),
-            listening: AtomicBool::new(false),
+            listening: watch::Sender::new(None),
         };
-        let store = CellStore::new(cells, manager, settings.clock.clone());
+        let store = CellStore::new(cells, manager);
         Arc::new(Self(store))
     }
 }
@@ -130,7 +129,17 @@ impl Store for PostgresStore {
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        Box::pin(async move { self.0.cells.connection().await.map(drop) })
+        Box::pin(async move {
+            let cells = &self.0.cells;
+            cells.connection().await?;
+            // Otherwise the first waiters would poll.
+            let _ = cells.listening.subscribe().wait_for(Option::is_some).await;
+            Ok(())
+        })
+    }
+
+    fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
+        Box::pin(self.0.cells.findings())
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<(), Failure>> {
@@ -239,7 +248,7 @@ impl PostgresCells {
     }
 
     fn note(&self, now: ServerTime) {
-        *lock(&self.reading) = Some((now, self.clock.now()));
+        *lock(&self.reading) = Some((now, Clock::System.now()));
     }
 
     /// The clock of the server, and never ahead of it. The clocks of two machines differ by less than a thousandth.
@@ -247,7 +256,7 @@ impl PostgresCells {
         let Some((server, local)) = *lock(&self.reading) else {
             return ServerTime(0);
         };
-        let since = u64::try_from(self.clock.now().since(local).as_micros()).unwrap_or(0);
+        let since = u64::try_from(Clock::System.now().since(local).as_micros()).unwrap_or(0);
         ServerTime(server.0 + since - since.div_ceil(1000))
     }
 
@@ -359,7 +368,7 @@ impl Cells for PostgresCells {
     }
 
     fn listens(&self) -> bool {
-        self.listening.load(Ordering::Acquire)
+        *self.listening.borrow() == Some(true)
     }
 }
 

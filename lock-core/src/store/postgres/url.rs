@@ -180,3 +180,7 @@ fn decoded(text: &str) -> Result<String, Error> {
     }
     String::from_utf8(bytes).map_err(|_| Error::invalid("`listen` of the URL is not UTF-8"))
 }
+
+#[cfg(test)]
+#[path = "url_tests.rs"]
+mod tests;
