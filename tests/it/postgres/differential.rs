@@ -235,7 +235,7 @@ impl World {
             KeyState::Held => holders == holding && waiters == waiting,
             KeyState::Free => holding == 0 && waiting == 0 && waiters == 0,
             KeyState::Recorded => holding == 0 && waiting == 0,
-            _ => holding == 0,
+            _ => holding == 0 && waiters == waiting,
         };
         (seen, settled)
     }
