@@ -1,8 +1,8 @@
 //! The interface between locks and the places that keep them.
 //!
-//! A store keeps keys, each with a token and an end, and a queue of waiters for each key. There are three: the
-//! embedded one ([`memory`]), Redis ([`redis`]), and several stores as one ([`quorum`]). The rest of the crate knows
-//! a store by the trait [`Store`] only.
+//! A store keeps keys, each with a token and an end, and a queue of waiters for each key. There are four: the
+//! embedded one ([`memory`]), Redis ([`redis`]), PostgreSQL (`postgres`, over `cells`), and several stores as one
+//! ([`quorum`]). The rest of the crate knows a store by the trait [`Store`] only.
 //!
 //! # Writing a store
 //!

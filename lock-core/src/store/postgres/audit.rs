@@ -10,6 +10,15 @@ use crate::base::clock::Clock;
 use crate::store::Failure;
 
 impl PostgresCells {
+    /// Logs the findings once, as soon as the server answers.
+    pub(super) async fn log_findings(&self) {
+        let mut listening = self.listening.subscribe();
+        let _ = listening.wait_for(Option::is_some).await;
+        if let Ok(findings) = self.findings().await {
+            findings.iter().for_each(Finding::warn);
+        }
+    }
+
     pub(super) async fn findings(&self) -> Result<Vec<Finding>, Failure> {
         let connection = self.connection().await?;
         let is = |setting: &str, value: &str| format!("current_setting('{setting}') = '{value}'");

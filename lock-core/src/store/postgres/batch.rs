@@ -149,6 +149,9 @@ impl PostgresCells {
                 Pending::All(swaps, answer) => together.push((swaps, answer)),
             }
         }
+        // Two managers that insert the same keys wait for each other in one order.
+        keeping.sort_by(|(one, _), (other, _)| one.key.cmp(&other.key));
+        ending.sort_by(|(one, _), (other, _)| one.key.cmp(&other.key));
         let groups = [
             (keeping, &connection.sql.keeping),
             (ending, &connection.sql.ending),

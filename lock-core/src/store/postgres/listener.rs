@@ -7,7 +7,7 @@ use tokio_postgres::{AsyncMessage, Client};
 
 use super::connection::{Driver, open};
 use super::failure::failure;
-use super::{PostgresCells, channel};
+use super::{Link, PostgresCells, channel};
 use crate::base::machine::sleep;
 use crate::lease::backoff::pause_after_failure;
 use crate::store::cells::message;
@@ -23,7 +23,12 @@ impl PostgresCells {
                 self.listening.send_replace(Some(true));
                 // Messages of the time before are lost, and waiters have polled so far.
                 events.notify(Event::Interrupted);
-                driver.ended().await;
+                // A server that takes no writes any more sends no messages about them.
+                let mut link = self.link.subscribe();
+                tokio::select! {
+                    () = driver.ended() => {}
+                    _ = link.wait_for(|link| !matches!(link, Link::Up(_))) => {}
+                }
                 drop(client);
                 self.listening.send_replace(Some(false));
                 events.notify(Event::Interrupted);
@@ -43,6 +48,7 @@ impl PostgresCells {
                 told.notify(event);
             }
         };
+        self.connection().await?;
         let (client, driver) = open(self.url.listening(), &self.tls, hear).await?;
         let (address, channel) = (u64::from(self.manager).cast_signed(), channel(self.manager));
         // The lock may be that of an earlier session, which the server has not noticed to be gone.

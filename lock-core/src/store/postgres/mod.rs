@@ -124,6 +124,7 @@ impl Store for PostgresStore {
                 cells.listen(events.clone()),
                 cells.keep_card(events.identity.clone()),
                 cells.sweep(),
+                cells.log_findings(),
             );
         })
     }
