@@ -31,8 +31,8 @@ async fn an_acquire_that_hangs_at_its_standby_is_unavailable_and_leaves_no_key()
         assert_eq!(kind(refused), ErrorKind::Unavailable);
     }
     assert!(held.is_valid());
-    // The undo for late copies of the acquire comes while the commit still hangs.
-    tokio::time::sleep(Duration::from_secs(8)).await;
+    // Both undoes come while the commit still hangs: one on the next connection, and one for late copies of the acquire.
+    tokio::time::sleep(Duration::from_secs(13)).await;
     standby.cont();
     wait::eventually("locks are granted again", async || {
         let acquire = locks.lock("c").ttl(long()).acquire().await;
