@@ -128,7 +128,7 @@ impl<C: Cells> CellStore<C> {
             };
             let swap = work.swap(key, &after, pushes, now);
             let bytes = Arc::clone(&swap.bytes);
-            match self.cells.swap(swap).await? {
+            match self.cells.swap(vec![swap]).await? {
                 Swapped::Done(written) => return self.written(key, &bytes, written, reply),
                 Swapped::Deaf(addresses) => work.deaf.extend(addresses),
                 Swapped::Again => {

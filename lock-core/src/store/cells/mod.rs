@@ -34,11 +34,8 @@ use crate::protocol::Push;
 ///
 /// The result of a dropped future is unknown.
 pub(crate) trait Cells: Debug + Send + Sync {
-    /// Swaps the bytes of a key. Sends the messages behind it.
-    fn swap(&self, swap: Swap) -> BoxFuture<'_, Result<Swapped, Failure>>;
-
-    /// Swaps the bytes of several keys, all of them or none, as one write. `None`: none.
-    fn swap_all(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Option<Written>, Failure>>;
+    /// Swaps the bytes of a key, and sends the messages behind it; of several keys, all of them as one write, or none.
+    fn swap(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Swapped, Failure>>;
 
     /// Reads keys, and the clock. The clock showed no more than that at the moment of the reading.
     fn read(&self, keys: &[Arc<str>]) -> BoxFuture<'_, Result<Read, Failure>>;
@@ -117,7 +114,7 @@ pub(crate) struct Read {
 #[derive(Debug)]
 pub(crate) enum Swapped {
     Done(Written),
-    /// Nothing was done. With what the store has. If that is what was to be swapped, a write of another process is under
+    /// Nothing was done. With what the store has, of several keys for any of them. If that is what was to be swapped, a write of another process is under
     /// way, or a transaction of the application checks the key.
     Changed(Option<Stored>, ServerTime),
     /// Nothing was done, because these receivers do not listen.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::codec::Change;
 use super::driver::{CellStore, guess_of, pause, swap_of};
 use super::guesses::Guess;
-use super::{Cells, Read, Swap};
+use super::{Cells, Read, Swap, Swapped};
 use crate::base::clock::ServerTime;
 use crate::protocol::{Around, Document, Reply, Wanted, acquire_all};
 use crate::store::steps::{granted, lasts, refusal};
@@ -28,7 +28,7 @@ impl<C: Cells> CellStore<C> {
                 (Reply::Granted(_), _) => {
                     let swaps = swaps(all, &guesses, documents, now);
                     let bytes: Vec<_> = swaps.iter().map(|it| Arc::clone(&it.bytes)).collect();
-                    if let Some(written) = self.cells.swap_all(swaps).await? {
+                    if let Swapped::Done(written) = self.cells.swap(swaps).await? {
                         let mut fence = None;
                         for ((key, token), bytes) in all.leases.iter().zip(&bytes) {
                             let reply = Reply::Granted(0);

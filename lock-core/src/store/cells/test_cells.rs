@@ -86,32 +86,22 @@ impl Shared {
 }
 
 impl Cells for TestCells {
-    fn swap(&self, swap: Swap) -> BoxFuture<'_, Result<Swapped, Failure>> {
+    fn swap(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Swapped, Failure>> {
         let mut shared = lock(&self.shared);
         shared.trips += 1;
-        let receivers = swap.pushes.iter().map(|push| push.to);
+        let receivers = swaps.iter().flat_map(|swap| &swap.pushes);
+        let receivers = receivers.map(|push| push.to);
         let deaf: Vec<_> = receivers.filter(|to| shared.deaf.contains(to)).collect();
         let swapped = if !deaf.is_empty() {
             Swapped::Deaf(deaf)
-        } else if shared.fits(&swap) {
+        } else if swaps.iter().all(|swap| shared.fits(swap)) {
             let revision = shared.next();
-            Swapped::Done(shared.write(&swap, revision))
+            let written = swaps.iter().map(|swap| shared.write(swap, revision));
+            Swapped::Done(written.last().expect("one key at least"))
         } else {
-            Swapped::Changed(shared.stored(&swap.key), ServerTime(shared.micros))
+            Swapped::Changed(shared.stored(&swaps[0].key), ServerTime(shared.micros))
         };
         Box::pin(ready(Ok(swapped)))
-    }
-
-    fn swap_all(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Option<Written>, Failure>> {
-        let mut shared = lock(&self.shared);
-        shared.trips += 1;
-        let fit = swaps.iter().all(|swap| shared.fits(swap));
-        let revision = shared.next();
-        let written = fit.then(|| {
-            let written = swaps.iter().map(|swap| shared.write(swap, revision));
-            written.last().expect("one key at least")
-        });
-        Box::pin(ready(Ok(written)))
     }
 
     fn read(&self, keys: &[Arc<str>]) -> BoxFuture<'_, Result<Read, Failure>> {

@@ -13,9 +13,8 @@ use tokio_postgres::{Error, Row};
 
 use super::connection::Connection;
 use super::failure::{Class, class_of, code, failure, is_standby};
-use super::statements::{NOT_ALL, Sql};
+use super::statements::Sql;
 use super::{PASSES, PostgresCells, channel};
-use crate::base::BoxFuture;
 use crate::base::clock::ServerTime;
 use crate::base::join::join_all;
 use crate::base::machine::{self, timeout};
@@ -39,59 +38,29 @@ pub(super) struct Queue {
     bell: Notify,
 }
 
-enum Pending {
-    One(Swap, oneshot::Sender<Result<Swapped, Failure>>),
-    /// All of them, or none.
-    All(Vec<Swap>, oneshot::Sender<Result<Option<Written>, Failure>>),
-}
-
-impl Pending {
-    fn swaps(&self) -> &[Swap] {
-        match self {
-            Pending::One(swap, _) => std::slice::from_ref(swap),
-            Pending::All(swaps, _) => swaps,
-        }
-    }
-
-    /// Returns whether the caller is gone.
-    fn is_given_up(&self) -> bool {
-        match self {
-            Pending::One(_, answer) => answer.is_closed(),
-            Pending::All(_, answer) => answer.is_closed(),
-        }
-    }
-
-    fn fail(self, failure: Failure) {
-        match self {
-            Pending::One(_, answer) => _ = answer.send(Err(failure)),
-            Pending::All(_, answer) => _ = answer.send(Err(failure)),
-        }
-    }
+struct Pending {
+    /// One of them, or several that are done together or not at all.
+    swaps: Vec<Swap>,
+    answer: oneshot::Sender<Result<Swapped, Failure>>,
 }
 
 impl Queue {
-    pub(super) async fn swap(&self, swap: Swap) -> Result<Swapped, Failure> {
-        let (sender, answer) = oneshot::channel();
-        self.push(Pending::One(swap, sender));
-        answer.await.unwrap_or_else(|_| Err(unanswered()))
-    }
-
-    pub(super) async fn swap_all(&self, swaps: Vec<Swap>) -> Result<Option<Written>, Failure> {
-        let (sender, answer) = oneshot::channel();
-        self.push(Pending::All(swaps, sender));
-        answer.await.unwrap_or_else(|_| Err(unanswered()))
-    }
-
-    fn push(&self, pending: Pending) {
-        lock(&self.pending).push(pending);
+    pub(super) async fn swap(&self, swaps: Vec<Swap>) -> Result<Swapped, Failure> {
+        let (answer, answered) = oneshot::channel();
+        lock(&self.pending).push(Pending { swaps, answer });
         self.bell.notify_one();
+        answered.await.unwrap_or_else(|_| {
+            Err(Failure::unanswered(
+                "the connection to PostgreSQL broke before the answer",
+            ))
+        })
     }
 
     /// Fails all that wait, and those that come, because no server can be reached.
     pub(super) async fn refuse(&self, failure: &Failure) {
         loop {
             for pending in std::mem::take(&mut *lock(&self.pending)) {
-                pending.fail(failure.clone());
+                let _ = pending.answer.send(Err(failure.clone()));
             }
             self.bell.notified().await;
         }
@@ -103,12 +72,12 @@ impl Queue {
         let mut keys = HashSet::new();
         let (mut taken, mut left) = (Vec::new(), Vec::new());
         for one in pending.drain(..) {
-            if one.is_given_up() {
+            if one.answer.is_closed() {
                 continue;
             }
             // A key that waits keeps its order.
-            let is_free = one.swaps().iter().all(|swap| !keys.contains(&swap.key));
-            keys.extend(one.swaps().iter().map(|swap| Arc::clone(&swap.key)));
+            let is_free = one.swaps.iter().all(|swap| !keys.contains(&swap.key));
+            keys.extend(one.swaps.iter().map(|swap| Arc::clone(&swap.key)));
             match is_free && taken.len() < MOST {
                 true => taken.push(one),
                 false => left.push(one),
@@ -117,10 +86,6 @@ impl Queue {
         *pending = left;
         taken
     }
-}
-
-fn unanswered() -> Failure {
-    Failure::unanswered("the connection to PostgreSQL broke before the answer")
 }
 
 impl PostgresCells {
@@ -141,56 +106,50 @@ impl PostgresCells {
 
     /// Returns whether to go on with the connection.
     async fn send_batch(&self, connection: &Arc<Connection>, batch: Vec<Pending>) -> bool {
-        let (mut keeping, mut ending, mut together) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut keeping, mut ending, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+        let sql = &connection.sql;
         for pending in batch {
-            match pending {
-                Pending::One(swap, answer) if swap.ends_a_hold => ending.push((swap, answer)),
-                Pending::One(swap, answer) => keeping.push((swap, answer)),
-                Pending::All(swaps, answer) => together.push((swaps, answer)),
+            match pending.swaps.as_slice() {
+                [one] if one.ends_a_hold => ending.push(pending),
+                [_] => keeping.push(pending),
+                _ => groups.push((vec![pending], &sql.together)),
             }
         }
-        // Two managers that insert the same keys wait for each other in one order.
-        keeping.sort_by(|(one, _), (other, _)| one.key.cmp(&other.key));
-        ending.sort_by(|(one, _), (other, _)| one.key.cmp(&other.key));
-        let groups = [
-            (keeping, &connection.sql.keeping),
-            (ending, &connection.sql.ending),
-        ];
+        groups.extend([(keeping, &sql.keeping), (ending, &sql.ending)]);
         let groups = groups.into_iter().filter(|(group, _)| !group.is_empty());
-        let mut sent: Vec<BoxFuture<'_, bool>> = Vec::new();
-        for (group, sql) in groups {
-            sent.push(Box::pin(self.send_each(connection, group, sql)));
-        }
-        for (swaps, answer) in together {
-            sent.push(Box::pin(async move {
-                let outcome = self.send_all(connection, &swaps).await;
-                let goes_on = !matches!(&outcome, Err(Trouble { is_over: true, .. }));
-                let _ = answer.send(outcome.map_err(|trouble| trouble.failure));
-                goes_on
-            }));
-        }
+        let sent = groups.map(|(group, sql)| self.send_group(connection, group, sql));
         join_all(sent).await.into_iter().all(|goes_on| goes_on)
     }
 
-    async fn send_each(
+    /// Sends one statement, and answers its callers. Returns whether to go on with the connection.
+    async fn send_group(
         &self,
         connection: &Arc<Connection>,
-        group: Vec<(Swap, oneshot::Sender<Result<Swapped, Failure>>)>,
+        mut group: Vec<Pending>,
         sql: &Sql,
     ) -> bool {
-        let (swaps, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-        let result = self.swapped(connection, &swaps, sql).await;
-        let (results, goes_on) = match result {
-            Ok(results) => (results, true),
-            Err(trouble) => {
-                let failed = swaps.iter().map(|_| Err(trouble.failure.clone()));
-                (failed.collect(), !trouble.is_over)
+        // Two managers that insert the same keys wait for each other in one order.
+        group.sort_by(|one, other| one.swaps[0].key.cmp(&other.swaps[0].key));
+        let swaps: Vec<&Swap> = group.iter().flat_map(|pending| &pending.swaps).collect();
+        let (mut results, goes_on) = match self.swapped(connection, &swaps, sql).await {
+            Ok(results) => (results.into_iter(), true),
+            Err((failure, goes_on)) => {
+                let failed: Vec<_> = swaps.iter().map(|_| Err(failure.clone())).collect();
+                (failed.into_iter(), goes_on)
             }
         };
         let mut messages = Vec::new();
-        for ((swap, answer), result) in swaps.iter().zip(answers).zip(results) {
+        for Pending { swaps, answer } in group {
+            // Those that go together have one result, unless none of them was done.
+            let Some(result) = results.by_ref().take(swaps.len()).last() else {
+                continue;
+            };
             if let Ok(Swapped::Done(written)) = &result {
-                messages.extend(swap.pushes.iter().map(|push| text_of(push, swap, *written)));
+                let pushes = swaps.iter().flat_map(|swap| {
+                    let text = move |push| text_of(push, swap, *written);
+                    swap.pushes.iter().map(text)
+                });
+                messages.extend(pushes);
             }
             let _ = answer.send(result);
         }
@@ -202,28 +161,31 @@ impl PostgresCells {
         goes_on
     }
 
+    /// Returns a result for each swap, or the failure of all of them, and whether to go on with the connection.
     async fn swapped(
         &self,
         connection: &Connection,
-        swaps: &[Swap],
+        swaps: &[&Swap],
         sql: &Sql,
-    ) -> Result<Vec<Result<Swapped, Failure>>, Trouble> {
+    ) -> Result<Vec<Result<Swapped, Failure>>, (Failure, bool)> {
         let before = connection.warnings.load(Ordering::Relaxed);
         let rows = match self.run(connection, swaps, sql).await {
             Ok(rows) => rows,
             Err(error) if class_of(code(&error)) == Class::Again => {
                 return Ok(swaps.iter().map(|_| Ok(Swapped::Again)).collect());
             }
-            Err(error) => return Err(Trouble::of(&error)),
+            Err(error) => return Err((failure(&error), !is_standby(&error))),
         };
         let mut results: Vec<_> = swaps.iter().map(|_| Swapped::Again).collect();
         for row in &rows {
             let read = self.read_result(row, &mut results);
-            read.ok_or_else(Trouble::not_understood)?;
+            read.ok_or_else(|| (Failure::not_understood(), true))?;
         }
         let warned = connection.warnings.load(Ordering::Relaxed) != before;
         let results = results.into_iter().map(|result| match result {
-            Swapped::Done(_) if warned => Err(local_only()),
+            Swapped::Done(_) if warned => Err(Failure::unanswered(
+                "PostgreSQL has not confirmed the commit on its synchronous standbys",
+            )),
             result => Ok(result),
         });
         Ok(results.collect())
@@ -255,29 +217,10 @@ impl PostgresCells {
         Some(())
     }
 
-    async fn send_all(
-        &self,
-        connection: &Connection,
-        swaps: &[Swap],
-    ) -> Result<Option<Written>, Trouble> {
-        match self
-            .swapped(connection, swaps, &connection.sql.together)
-            .await
-        {
-            Err(trouble) if trouble.not_all => Ok(None),
-            Err(trouble) => Err(trouble),
-            Ok(mut results) => match results.pop() {
-                Some(Ok(Swapped::Done(written))) => Ok(Some(written)),
-                Some(Err(failure)) => Err(failure.into()),
-                _ => Ok(None),
-            },
-        }
-    }
-
     async fn run(
         &self,
         connection: &Connection,
-        swaps: &[Swap],
+        swaps: &[&Swap],
         sql: &Sql,
     ) -> Result<Vec<Row>, Error> {
         let keys: Vec<_> = swaps.iter().map(|swap| self.name(&swap.key)).collect();
@@ -322,43 +265,6 @@ impl PostgresCells {
         )
         .await
     }
-}
-
-/// The failure of a whole statement.
-struct Trouble {
-    failure: Failure,
-    /// Whether the connection is of no use any more.
-    is_over: bool,
-    /// Swaps that were to be done together were not done.
-    not_all: bool,
-}
-
-impl Trouble {
-    fn of(error: &Error) -> Self {
-        Self {
-            failure: failure(error),
-            is_over: is_standby(error),
-            not_all: code(error) == Some(NOT_ALL),
-        }
-    }
-
-    fn not_understood() -> Self {
-        Failure::not_understood().into()
-    }
-}
-
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
-        Self {
-            failure,
-            is_over: false,
-            not_all: false,
-        }
-    }
-}
-
-fn local_only() -> Failure {
-    Failure::unanswered("PostgreSQL has not confirmed the commit on its synchronous standbys")
 }
 
 /// Reads the number and the time of a write.

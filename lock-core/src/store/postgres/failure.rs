@@ -24,8 +24,8 @@ pub(super) fn class_of(code: Option<&str>) -> Class {
         return Class::Unknown;
     };
     match code {
-        // A serialization failure, a deadlock, a lock that was not available.
-        "40001" | "40P01" | "55P03" => Class::Again,
+        // A serialization failure, a deadlock, a lock that was not available, and swaps that could not be done together.
+        "40001" | "40P01" | "55P03" | "22012" => Class::Again,
         // Canceled, a standby, starting up, no such cursor.
         "57014" | "25006" | "57P03" => Class::NotDone,
         "57P04" => Class::Final,

@@ -39,7 +39,7 @@ pub use self::schema::POSTGRES_SCHEMA;
 use self::statements::{NOW, Sql};
 pub(crate) use self::tls::Tls;
 pub(crate) use self::url::PostgresUrl;
-use super::cells::{CellStore, Cells, PASSES, Read, Swap, Swapped, Written, card_of};
+use super::cells::{CellStore, Cells, PASSES, Read, Swap, Swapped, card_of};
 use super::{
     BoxFuture, Events, Failure, Lane, Operation, Outcome, Pattern, Place, Store, StoreLimits, Told,
 };
@@ -268,12 +268,8 @@ impl PostgresCells {
 }
 
 impl Cells for PostgresCells {
-    fn swap(&self, swap: Swap) -> BoxFuture<'_, Result<Swapped, Failure>> {
-        Box::pin(self.queue.swap(swap))
-    }
-
-    fn swap_all(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Option<Written>, Failure>> {
-        Box::pin(self.queue.swap_all(swaps))
+    fn swap(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Swapped, Failure>> {
+        Box::pin(self.queue.swap(swaps))
     }
 
     fn read(&self, keys: &[Arc<str>]) -> BoxFuture<'_, Result<Read, Failure>> {

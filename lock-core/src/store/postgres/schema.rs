@@ -37,9 +37,16 @@ const LOST: i64 = 1 << 24;
 
 /// Creates what is missing, and sees to it that the numbers of writes are above all that the database has ever given.
 pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
-    let here = "SELECT (to_regclass('lockkit.cell') IS NOT NULL)::text";
-    if text(client, here).await?.as_deref() != Some("true") {
-        create(client).await?;
+    let kind = "SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass('lockkit.cell')";
+    match text(client, kind).await?.as_deref() {
+        None => create(client).await?,
+        Some("p") => {}
+        Some(_) => {
+            return Err(Failure::misconfigured(
+                "the table lockkit.cell is UNLOGGED, so a crash of the server empties it and a standby never has it; run ALTER \
+                 TABLE lockkit.cell SET LOGGED",
+            ));
+        }
     }
     // A promotion begins another timeline, and a database that was restored has another identity, or another timeline too.
     let now = "SELECT (SELECT system_identifier FROM pg_control_system()) || '/' || \

@@ -54,15 +54,12 @@ pub(super) struct Statements {
     pub(super) keeping: Sql,
     /// Swaps that may end one.
     pub(super) ending: Sql,
-    /// Swaps that are done together, or fail with [`NOT_ALL`].
+    /// Swaps that are done together, or fail by a division by zero.
     pub(super) together: Sql,
     /// The clock in the first row, and one row for each key.
     pub(super) read: Sql,
     pub(super) notify: Sql,
 }
-
-/// The error of swaps that were to be done together, where one of them could not be done: division by zero.
-pub(super) const NOT_ALL: &str = "22012";
 
 impl Statements {
     pub(super) fn new() -> Self {
