@@ -16,6 +16,10 @@ use crate::store::{Event, Events, Failure};
 impl PostgresCells {
     /// Listens for as long as the manager lives.
     pub(super) async fn listen(&self, events: Events) {
+        if self.url.is_deaf() {
+            self.listening.send_replace(Some(false));
+            return;
+        }
         let mut failures = 0;
         loop {
             if let Ok((client, mut driver)) = self.start_listening(&events).await {

@@ -107,6 +107,11 @@ impl PostgresUrl {
         self.listen.is_some() || !self.prepares
     }
 
+    /// Returns whether all ways lead through a pooler, which passes no messages on.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.listen.is_none() && self.is_pooled()
+    }
+
     /// The way of the connection that listens.
     pub(super) fn listening(&self) -> &Config {
         self.listen.as_ref().unwrap_or(&self.config)
