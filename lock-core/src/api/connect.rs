@@ -70,18 +70,16 @@ impl ManagerBuilder {
             ));
         }
         #[cfg(feature = "postgres")]
-        if let StoreUrl::Postgres(_) = store_url {
-            if self.replica_acks > 0 {
-                return Err(Error::invalid(
-                    "`replica_acks` is for Redis; on PostgreSQL set `synchronous_standby_names` of the server",
-                ));
-            }
-            #[cfg(feature = "redis")]
-            if settings.credentials.is_some() {
-                return Err(Error::invalid(
-                    "`credentials` are for Redis servers; write the user and the password into the URL",
-                ));
-            }
+        if self.replica_acks > 0 && matches!(store_url, StoreUrl::Postgres(_)) {
+            return Err(Error::invalid(
+                "`replica_acks` is for Redis; on PostgreSQL set `synchronous_standby_names` of the server",
+            ));
+        }
+        #[cfg(all(feature = "postgres", feature = "redis"))]
+        if settings.credentials.is_some() && matches!(store_url, StoreUrl::Postgres(_)) {
+            return Err(Error::invalid(
+                "`credentials` are for Redis servers; write the user and the password into the URL",
+            ));
         }
         if self.replica_acks > 0 && matches!(store_url, StoreUrl::Quorum(_)) {
             return Err(Error::invalid(redlock::NO_REPLICAS));

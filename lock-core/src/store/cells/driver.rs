@@ -114,7 +114,7 @@ impl<C: Cells> CellStore<C> {
             let (reply, after, pushes) = work.run(now);
             let Some(after) = after else {
                 if work.fact.is_some() {
-                    return Ok(work.is_done(reply));
+                    return Ok(work.done(reply));
                 }
                 if work.acquires() && work.guess.revision != 0 {
                     // A first write finds out in one trip, and succeeds where the key is free by now.
@@ -146,7 +146,7 @@ impl<C: Cells> CellStore<C> {
                             queued: false,
                             is_full: false,
                         });
-                        return Ok(work.is_done(reply));
+                        return Ok(work.done(reply));
                     }
                     if is_locked {
                         pause(misses).await;
@@ -334,7 +334,7 @@ impl Work {
         }
     }
 
-    fn is_done(self, reply: Reply) -> Done {
+    fn done(self, reply: Reply) -> Done {
         let now = self.fact.unwrap_or(ServerTime(0));
         let mut document = self.guess.cell.document.clone();
         document.settle(now.0 / 1000);

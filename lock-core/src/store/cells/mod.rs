@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 pub(crate) use self::codec::{PASSES, card_bytes, card_of};
 pub(crate) use self::driver::CellStore;
-use super::{BoxFuture, Failure, Pattern, Told};
+use super::{BoxFuture, Failure, Pattern, ScanCursor, Scanned, Told};
 use crate::base::clock::ServerTime;
 use crate::base::identity::Identity;
 use crate::base::token::Address;
@@ -40,12 +40,12 @@ pub(crate) trait Cells: Debug + Send + Sync {
     /// Reads keys, and the clock. The clock showed no more than that at the moment of the reading.
     fn read(&self, keys: &[Arc<str>]) -> BoxFuture<'_, Result<Read, Failure>>;
 
-    /// Lists some keys behind `after` in an order of the store's own, and the last one that was looked at.
+    /// Lists some keys behind `after` in an order of the store's own.
     fn list(
         &self,
         pattern: Pattern,
         after: Option<Arc<str>>,
-    ) -> BoxFuture<'_, Result<(Vec<Arc<str>>, Option<Arc<str>>), Failure>>;
+    ) -> BoxFuture<'_, Result<Scanned, Failure>>;
 
     /// Reads the identity of a manager.
     fn card(&self, name: Arc<str>) -> BoxFuture<'_, Result<Option<Identity>, Failure>>;
@@ -57,6 +57,15 @@ pub(crate) trait Cells: Debug + Send + Sync {
 
     /// Returns whether messages to this manager arrive at the moment.
     fn listens(&self) -> bool;
+}
+
+/// A page of keys, and the last one that was looked at; `None`: the list has ended.
+pub(crate) fn page(keys: Vec<Arc<str>>, last: Option<Arc<str>>) -> Scanned {
+    let next = last.map(|last| ScanCursor {
+        after: Some(last),
+        ..ScanCursor::default()
+    });
+    Scanned { keys, next }
 }
 
 /// One change of a key.

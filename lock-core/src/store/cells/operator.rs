@@ -6,10 +6,7 @@ use super::driver::{CellStore, guess_of};
 use super::{Cells, PASSES, message};
 use crate::protocol::{Ended, Operation as Step, Reply};
 use crate::store::steps::{inspected, order_of};
-use crate::store::{
-    Failure, Force, Forced, Inspected, OperatorOperation, OperatorOutcome, Scan, ScanCursor,
-    Scanned, Told,
-};
+use crate::store::{Failure, Force, Forced, Inspected, OperatorOperation, OperatorOutcome, Told};
 
 impl<C: Cells> CellStore<C> {
     pub(super) async fn operate(
@@ -21,7 +18,10 @@ impl<C: Cells> CellStore<C> {
                 OperatorOutcome::Inspected(Box::new(self.inspect(&inspect.key).await?))
             }
             OperatorOperation::Force(force) => OperatorOutcome::Forced(self.force(force).await?),
-            OperatorOperation::Scan(scan) => OperatorOutcome::Scanned(self.scan(scan).await?),
+            OperatorOperation::Scan(scan) => {
+                let after = scan.from.after.clone();
+                OperatorOutcome::Scanned(self.cells.list(scan.pattern.clone(), after).await?)
+            }
             OperatorOperation::ReadCard(name) => {
                 OperatorOutcome::Card(self.cells.card(name.text.as_ref().into()).await?)
             }
@@ -64,15 +64,5 @@ impl<C: Cells> CellStore<C> {
             Reply::Done(Ended::Yes) => Forced::Yes,
             _ => Forced::Changed,
         })
-    }
-
-    async fn scan(&self, scan: &Scan) -> Result<Scanned, Failure> {
-        let after = scan.from.after.clone();
-        let (keys, last) = self.cells.list(scan.pattern.clone(), after).await?;
-        let next = last.map(|last| ScanCursor {
-            after: Some(last),
-            ..ScanCursor::default()
-        });
-        Ok(Scanned { keys, next })
     }
 }

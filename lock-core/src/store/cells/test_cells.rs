@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
-use super::{Cells, Read, Stored, Swap, Swapped, Written};
+use super::{Cells, Read, Stored, Swap, Swapped, Written, page};
 use crate::base::clock::ServerTime;
 use crate::base::identity::Identity;
 use crate::base::sync::lock;
 use crate::base::token::Address;
-use crate::store::{BoxFuture, Failure, Pattern, Told};
+use crate::store::{BoxFuture, Failure, Pattern, Scanned, Told};
 
 /// The cells that several stores share.
 #[derive(Clone, Debug, Default)]
@@ -116,14 +116,14 @@ impl Cells for TestCells {
         &self,
         pattern: Pattern,
         after: Option<Arc<str>>,
-    ) -> BoxFuture<'_, Result<(Vec<Arc<str>>, Option<Arc<str>>), Failure>> {
+    ) -> BoxFuture<'_, Result<Scanned, Failure>> {
         let shared = lock(&self.shared);
         let behind = shared.rows.keys().filter(|key| Some(*key) > after.as_ref());
         // One key a page.
-        let page: Vec<_> = behind.take(1).cloned().collect();
-        let last = page.last().cloned();
-        let keys = page.into_iter().filter(|key| pattern.matches(key));
-        Box::pin(ready(Ok((keys.collect(), last))))
+        let keys: Vec<_> = behind.take(1).cloned().collect();
+        let last = keys.last().cloned();
+        let keys = keys.into_iter().filter(|key| pattern.matches(key));
+        Box::pin(ready(Ok(page(keys.collect(), last))))
     }
 
     fn card(&self, _: Arc<str>) -> BoxFuture<'_, Result<Option<Identity>, Failure>> {

@@ -33,7 +33,7 @@ pub(super) async fn open(
     tls: &Tls,
     mut hear: impl FnMut(AsyncMessage) + Send + 'static,
 ) -> Result<(Client, Driver), Failure> {
-    let opened = config.connect(tls.clone()).await;
+    let opened = config.connect(Tls::clone(tls)).await;
     let (client, mut connection) = opened.map_err(|error| not_connected(&error))?;
     let driver = machine::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {

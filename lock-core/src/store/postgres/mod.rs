@@ -39,9 +39,10 @@ pub use self::schema::POSTGRES_SCHEMA;
 use self::statements::{NOW, Sql};
 pub(crate) use self::tls::Tls;
 pub(crate) use self::url::PostgresUrl;
-use super::cells::{CellStore, Cells, PASSES, Read, Swap, Swapped, card_of};
+use super::cells::{CellStore, Cells, PASSES, Read, Swap, Swapped, card_of, page};
 use super::{
-    BoxFuture, Events, Failure, Lane, Operation, Outcome, Pattern, Place, Store, StoreLimits, Told,
+    BoxFuture, Events, Failure, Lane, Operation, Outcome, Pattern, Place, Scanned, Store,
+    StoreLimits, Told,
 };
 use crate::audit::Finding;
 use crate::base::clock::{Clock, Moment, ServerTime};
@@ -294,7 +295,7 @@ impl Cells for PostgresCells {
         &self,
         pattern: Pattern,
         after: Option<Arc<str>>,
-    ) -> BoxFuture<'_, Result<(Vec<Arc<str>>, Option<Arc<str>>), Failure>> {
+    ) -> BoxFuture<'_, Result<Scanned, Failure>> {
         let beginning = self.name(pattern.beginning());
         let from = match &after {
             // The next one in the order of bytes.
@@ -303,20 +304,20 @@ impl Cells for PostgresCells {
         };
         Box::pin(async move {
             let connection = self.connection().await?;
-            let page = Sql::new(
+            let list = Sql::new(
                 format!(
                     "SELECT key, ends > {NOW} FROM lockkit.cell WHERE key >= $1 ORDER BY key LIMIT {PAGE}"
                 ),
                 &[Type::BYTEA],
             );
-            let rows = page.run(&connection.client, &[&from]).await;
+            let rows = list.run(&connection.client, &[&from]).await;
             let rows = rows.map_err(|error| failure(&error))?;
             let mut keys = Vec::new();
             let mut last = None;
             for row in &rows {
                 let name: &[u8] = row.try_get(0).map_err(|_| Failure::not_understood())?;
                 if !name.starts_with(&beginning) {
-                    return Ok((keys, None));
+                    return Ok(page(keys, None));
                 }
                 let Ok(key) = std::str::from_utf8(&name[self.namespace.len()..]) else {
                     continue;
@@ -327,7 +328,7 @@ impl Cells for PostgresCells {
                 }
                 last = Some(key);
             }
-            Ok((keys, last.filter(|_| rows.len() == PAGE)))
+            Ok(page(keys, last.filter(|_| rows.len() == PAGE)))
         })
     }
 
