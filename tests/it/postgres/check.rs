@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_core::operator::Forced;
 use lock_core::{LockGuard, LockManager, ReleaseMode, Renew, Wait};
 use lock_tests::{SqlServer, needs, wait};
 use tokio_postgres::{Client, NoTls};
@@ -93,7 +94,8 @@ async fn an_order_of_an_operator_waits_for_the_commit() {
     tokio::time::sleep(WATCHED).await;
     assert!(!order.is_finished());
     client.batch_execute("COMMIT").await.expect("a commit");
-    order.await.expect("no panic").expect("an answer");
+    let forced = order.await.expect("no panic").expect("an answer");
+    assert_ne!(forced, Forced::Changed);
     wait::eventually("the row is not the owner's any more", async || {
         let found = checks(&client, &guard).await;
         client.batch_execute("ROLLBACK").await.expect("an answer");
