@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs all tests: ./test.sh [arguments for cargo test]
 #
-# First installs missing programs (redis-server, PostgreSQL, curl, a browser and its driver) with apt, brew or dnf. After
+# First installs missing programs (redis-server, PostgreSQL, pgbouncer, curl, a browser and its driver) with apt, brew or dnf. After
 # that, only this machine's loopback is used. A test that cannot run because a program is missing does
 # not pass. The last line then says NOT RUN, and the exit status is 3.
 #
 #   NO_INSTALL=1     install nothing
 #   ALLOW_MISSING=1  do not fail for tests that could not run
-#   REDIS_SERVER, POSTGRES, CURL, CHROMIUM, CHROMEDRIVER  the programs to use, if not those on the search path
+#   REDIS_SERVER, POSTGRES, PGBOUNCER, CURL, CHROMIUM, CHROMEDRIVER  the programs to use, if not those on the search path
 #
 # The script is written for bash 3.2, the version of macOS.
 #
@@ -155,7 +155,7 @@ may_install() {
 
 # Lets sudo ask for a password now, if a program is missing, so that it does not ask while cargo writes.
 ask_for_password() {
-    have_compiler && have_redis && have_postgres && have_curl && have_browser && return
+    have_compiler && have_redis && have_postgres && have_pgbouncer && have_curl && have_browser && return
     if [ "${NO_INSTALL:-0}" != 1 ] && [ "$(id -u)" -ne 0 ] && [ -t 2 ] && ! have brew; then
         sudo -v || true
     fi
@@ -168,6 +168,7 @@ install_compiler() {
 install_missing() {
     if ! have_redis; then install "redis-server" redis have_redis; fi
     if ! have_postgres; then install "PostgreSQL" postgres have_postgres; fi
+    if ! have_pgbouncer; then install "pgbouncer" pgbouncer have_pgbouncer; fi
     if ! have_curl; then install "curl" curl have_curl; fi
     if ! have_browser; then install "Chromium and its driver" browser have_browser; fi
 }
@@ -193,6 +194,7 @@ packages() {
             compiler) apt gcc libc6-dev ;;
             redis) apt redis-server ;;
             postgres) apt postgresql ;;
+            pgbouncer) apt pgbouncer ;;
             curl) apt curl ;;
             browser) apt chromium chromium-driver || apt chromium-browser chromium-chromedriver ;;
         esac
@@ -201,6 +203,7 @@ packages() {
             compiler) echo "run: xcode-select --install" && return 1 ;;
             redis) brew install redis ;;
             postgres) brew install postgresql@17 ;;
+            pgbouncer) brew install pgbouncer ;;
             curl) brew install curl ;;
             browser) brew install --cask google-chrome chromedriver ;;
         esac
@@ -210,6 +213,7 @@ packages() {
             curl) dnf_ curl ;;
             redis) dnf_ redis || dnf_ valkey-compat-redis ;;
             postgres) dnf_ postgresql-server ;;
+            pgbouncer) dnf_ pgbouncer ;;
             browser) dnf_ chromium chromedriver ;;
         esac
     else
@@ -257,6 +261,11 @@ have_postgres() {
         [ -x "$path" ] && return
     done
     return 1
+}
+
+# Looks in the same places as the tests.
+have_pgbouncer() {
+    [ -n "${PGBOUNCER:-}" ] || have pgbouncer || [ -x /usr/sbin/pgbouncer ]
 }
 
 have_curl() {

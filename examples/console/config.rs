@@ -20,6 +20,7 @@ exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing was freed
 environment:
   REDIS_URL    redis://, redis-sentinel://, redis-cluster:// or redlock://; without it the page shows some
                locks of its own
+  DATABASE_URL postgres:// in place of REDIS_URL, with --features postgres
   NAMESPACE    the namespace of the locks; default lockkit:
   OPERATOR     your name, for the log; default the name of your account
   LISTEN       where the page is; default 127.0.0.1:3100. The page has no login: whoever reaches it may free
@@ -46,7 +47,7 @@ pub(crate) struct Order {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) command: Command,
-    pub(crate) redis_url: Option<String>,
+    pub(crate) store_url: Option<String>,
     pub(crate) namespace: Option<String>,
     pub(crate) operator: String,
     pub(crate) listen: SocketAddr,
@@ -78,7 +79,7 @@ pub(crate) fn parse(
     };
     Ok(Config {
         command: command(args)?,
-        redis_url: set("REDIS_URL"),
+        store_url: set("REDIS_URL").or_else(|| set("DATABASE_URL")),
         namespace: variable("NAMESPACE"),
         operator: set("OPERATOR")
             .or_else(|| set("USER"))

@@ -48,7 +48,7 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
         println!("{}", config::HELP);
         return Ok(ExitCode::SUCCESS);
     }
-    if config.redis_url.is_none() && config.command != Command::Serve {
+    if config.store_url.is_none() && config.command != Command::Serve {
         return Err(
             "REDIS_URL names no Redis, and other processes' locks are not in this one".into(),
         );
@@ -66,7 +66,7 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
 }
 
 async fn connected(config: &Config) -> Result<LockManager, lock_core::Error> {
-    let Some(url) = &config.redis_url else {
+    let Some(url) = &config.store_url else {
         demo::start().await?;
         return LockManager::connect(demo::STORE).await;
     };

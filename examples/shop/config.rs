@@ -10,14 +10,15 @@ A small shop that takes one order for a double click, with a web page to try it.
 
 usage: cargo run --example shop [-- --pair]
 
-  --pair       two processes on one Redis and one database; the page sends one click to each, and
+  --pair       two processes on one store of locks and one database; the page sends one click to each, and
                has buttons that kill one
   --help       this text
 
 environment:
   PORT         where to listen on 127.0.0.1: default 3000, 0 picks a free port and prints it
   REDIS_URL    redis://[user:password@]host:port[/db]; without it the locks live in this process
-               (with --pair and no REDIS_URL the shop starts a redis-server of its own)
+               (with --pair and none of the two the shop starts a redis-server of its own)
+  DATABASE_URL postgres://user@host/database in place of REDIS_URL, with --features postgres
   REDIS_SERVER the program of that server: default redis-server; valkey-server works too
   SHOP_DAY     the length of the shop's day in seconds: default 30. One of all processes writes a
                report at its end
@@ -37,7 +38,8 @@ pub(crate) enum Command {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) port: u16,
-    pub(crate) redis_url: Option<String>,
+    /// The place of the locks; `None`: in the process.
+    pub(crate) store_url: Option<String>,
     pub(crate) db: Option<PathBuf>,
     /// The time from one nightly report to the next.
     pub(crate) day: Duration,
@@ -57,8 +59,8 @@ pub(crate) fn from_process() -> Result<Command, ConfigError> {
 }
 
 /// Names the place of the locks for readers, without a user name, a password or a query.
-pub(crate) fn store_name(redis_url: Option<&str>) -> String {
-    let Some((scheme, rest)) = redis_url.and_then(|url| url.split_once("://")) else {
+pub(crate) fn store_name(store_url: Option<&str>) -> String {
+    let Some((scheme, rest)) = store_url.and_then(|url| url.split_once("://")) else {
         return "in this process".to_owned();
     };
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
@@ -118,10 +120,17 @@ fn parse(
             ))
         })
     })?;
+    let store_url = match (set("REDIS_URL"), set("DATABASE_URL")) {
+        (Some(_), Some(_)) => {
+            let both = "set REDIS_URL or DATABASE_URL, and not both";
+            return Err(ConfigError(both.to_owned()));
+        }
+        (redis, database) => redis.or(database),
+    };
     Ok(kind(Config {
         day: Duration::from_secs(day),
         port,
-        redis_url: set("REDIS_URL"),
+        store_url,
         db: set("SHOP_DB").map(PathBuf::from),
     }))
 }
@@ -154,7 +163,7 @@ mod tests {
     fn without_settings_the_shop_serves_on_3000_with_locks_in_the_process() {
         let plain = Config {
             port: 3000,
-            redis_url: None,
+            store_url: None,
             db: None,
             day: Duration::from_secs(30),
         };
@@ -163,6 +172,20 @@ mod tests {
             with(&[], &[("PORT", ""), ("REDIS_URL", "")]),
             Ok(Command::Serve(plain))
         );
+    }
+
+    #[test]
+    fn the_locks_are_in_the_redis_or_in_the_database_and_not_in_both() {
+        let url = |env: &[_]| match with(&[], env) {
+            Ok(Command::Serve(config)) => config.store_url,
+            other => panic!("{other:?}"),
+        };
+        let redis = ("REDIS_URL", "redis://127.0.0.1:6379");
+        let database = ("DATABASE_URL", "postgres://me@127.0.0.1/shop");
+        assert_eq!(url(&[redis]).as_deref(), Some(redis.1));
+        assert_eq!(url(&[database]).as_deref(), Some(database.1));
+        let both = with(&[], &[redis, database]).expect_err("refused");
+        assert!(both.to_string().contains("not both"), "{both}");
     }
 
     #[test]

@@ -30,9 +30,9 @@ const ENDING: Duration = Duration::from_secs(20);
 pub(crate) async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let temporary = TempFile::new("sqlite")?;
     let db = config.db.as_deref().unwrap_or(temporary.path());
-    match config.redis_url {
+    match config.store_url {
         Some(url) if url.starts_with("memory:") => {
-            Err("--pair needs a Redis, because two processes cannot share a store in memory".into())
+            Err("--pair needs a Redis or a PostgreSQL, because two processes cannot share a store in memory".into())
         }
         Some(url) => serve(config.port, &url, "", db).await,
         None => {
@@ -120,11 +120,12 @@ struct Process {
 }
 
 impl Process {
-    fn shop(port: u16, redis_url: &str, db: &Path) -> Result<Self, Box<dyn Error>> {
+    fn shop(port: u16, store_url: &str, db: &Path) -> Result<Self, Box<dyn Error>> {
         Self::spawn(&["--pair-child"], |command| {
             command
                 .env("PORT", port.to_string())
-                .env("REDIS_URL", redis_url)
+                .env("REDIS_URL", store_url)
+                .env_remove("DATABASE_URL")
                 .env("SHOP_DB", db);
         })
     }

@@ -38,7 +38,7 @@ pub(crate) async fn as_child(config: Config) -> Result<(), Box<dyn Error>> {
 
 async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Error>> {
     let metrics = metrics::install()?;
-    let url = config.redis_url.as_deref();
+    let url = config.store_url.as_deref();
     let locks = LockManager::connect(url.unwrap_or("memory:"))
         .await
         .map_err(|error| format!("the store of the locks ({}): {error}", store_name(url)))?;
@@ -116,7 +116,7 @@ fn say_where(port: u16, parented: bool, config: &Config) -> std::io::Result<()> 
     if parented {
         writeln!(out, "ready {port}")?;
     } else {
-        let store = store_name(config.redis_url.as_deref());
+        let store = store_name(config.store_url.as_deref());
         let orders = match &config.db {
             Some(path) => path.display().to_string(),
             None => "a temporary database".to_owned(),

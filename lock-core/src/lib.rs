@@ -100,6 +100,7 @@
 //! * `macros` (default): the attribute and [`lock_key!`].
 //! * `redis` (default): `redis://`, `redis-sentinel://`, `redis-cluster://` and `redlock://`, and
 //!   the re-exported `redis` crate, as `redis1`.
+//! * `postgres`: `postgres://`, a table of PostgreSQL, and `LockHandle::check_sql`, the check of a lock in a transaction.
 //! * `axum`: [`Error`] as an axum response.
 //! * `metrics`: counters, histograms and gauges for the recorder of the `metrics` crate that the
 //!   application has installed. The guide's page "Observing" lists them, and the spans.
@@ -243,3 +244,5 @@ pub use engine::reentry::LockScope;
 pub use redis as redis1;
 #[cfg(feature = "idempotent")]
 pub use remembered::Remember;
+#[cfg(feature = "postgres")]
+pub use store::POSTGRES_SCHEMA;

@@ -18,6 +18,7 @@ mod machine;
 mod member;
 mod nap;
 mod once;
+mod postgres;
 mod record;
 mod redlock;
 mod replay;
@@ -29,11 +30,11 @@ use lock_tests::RedisServer;
 use self::bars::Bars;
 use self::machine::Spinners;
 
-const NAMES: [&str; 9] = [
-    "pair", "held", "layer", "replay", "once", "waiting", "wakeup", "idle", "redlock",
+const NAMES: [&str; 10] = [
+    "pair", "held", "layer", "replay", "once", "waiting", "wakeup", "idle", "redlock", "postgres",
 ];
 const USAGE: &str = "\
-cargo bench -p lock-tests [-- pair | held | layer | replay | once | waiting | wakeup | idle | redlock] [--hot] [--short]
+cargo bench -p lock-tests [-- pair | held | layer | replay | once | waiting | wakeup | idle | redlock | postgres] [--hot] [--short]
 cargo bench -p lock-tests -- --instructions
 
   pair     acquire + release of a free key against raw SET NX PX + EVALSHA: with 1 and 64 tasks,
@@ -49,12 +50,14 @@ cargo bench -p lock-tests -- --instructions
   idle     1 000 waiters for one key and 5 000 keys with a waiter each, while the locks are held
   redlock  acquire + release on five servers against the raw commands to all five at once, also with
            client and servers on one core, and with two of the five stopped
+  postgres acquire + release on PostgreSQL beside plain SQL, advisory locks, locks of rows and the statements of ShedLock; a
+           hand-over beside a bare NOTIFY; and one hot key while a snapshot is open
 
 --instructions counts the client's instructions and the server's commands and trips of a pair. Other load on
 the machine does not change these counts. They need `perf` with a hardware counter, or valgrind.
 
 The program starts its own redis-server on a core of its own. HELD=n changes the number of held locks.
---hot keeps the cores from sleeping. --short shortens once, waiting, wakeup and redlock to a rough estimate.
+--hot keeps the cores from sleeping. --short shortens once, waiting, wakeup, redlock and postgres to a rough estimate.
 ";
 
 fn main() {
@@ -115,6 +118,9 @@ fn main() {
     }
     if chosen("redlock") {
         redlock::run(cores, short, &mut bars);
+    }
+    if chosen("postgres") {
+        postgres::run(cores, short, &mut bars);
     }
     bars.print();
 }

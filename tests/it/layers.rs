@@ -84,7 +84,7 @@ fn every_file_belongs_to_a_layer() {
 #[test]
 fn the_stores_of_lock_core_do_not_name_each_other() {
     let stores = source_of("lock-core").join("store");
-    let names = ["memory", "redis", "quorum"];
+    let names = ["memory", "redis", "quorum", "postgres"];
     for store in names {
         for (file, code) in code_under(&stores.join(store)) {
             for other in names.iter().filter(|other| **other != store) {

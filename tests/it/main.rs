@@ -28,6 +28,7 @@ mod nightly;
 mod once;
 mod opentelemetry;
 mod payments;
+mod postgres;
 mod redis;
 mod redlock;
 mod replicas;

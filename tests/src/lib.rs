@@ -11,7 +11,7 @@
 //! - [`SplitCluster`]: a cluster that a test can part in two.
 //! - [`Proxy`]: a TCP proxy that holds, delays, replaces and cuts what passes through it.
 //! - [`FakeServer`]: a peer that speaks the protocol badly, or not at all.
-//! - [`SqlServer`]: a PostgreSQL or a MariaDB with an empty database.
+//! - [`SqlServer`]: a PostgreSQL or a MariaDB with an empty database. A PostgreSQL may have standbys, and a [`Pooler`].
 //! - [`ChildProcess`] and [`ShopProcess`]: processes that always end with the test.
 //! - [`Browser`]: a headless browser with real pointer events.
 //! - [`needs!`]: reports that a test could not run, and why.
@@ -65,4 +65,4 @@ pub use redis::ServerClock;
 pub use redis::{Authority, Certificate, Tls};
 pub use redis::{RedisCluster, RedisOptions, RedisServer, ReplicaSet, Sentinels, SplitCluster};
 pub use shop::{ShopOptions, ShopProcess};
-pub use sql::SqlServer;
+pub use sql::{Pooler, SqlServer};

@@ -170,6 +170,15 @@ pub fn postgres() -> Result<PathBuf, String> {
     }
 }
 
+/// Finds pgbouncer: `$PGBOUNCER`, else the one on the search path or in its usual folder.
+///
+/// # Errors
+///
+/// Names the missing part.
+pub fn pgbouncer() -> Result<PathBuf, String> {
+    chosen_or_found("PGBOUNCER", &["pgbouncer", "/usr/sbin/pgbouncer"])
+}
+
 /// Finds the server of MariaDB: `$MARIADB`, else the one on the search path or in its usual folder.
 ///
 /// # Errors

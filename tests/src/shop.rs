@@ -39,6 +39,7 @@ impl ShopOptions {
         let mut command = Command::new(example("shop"));
         command
             .env_remove("REDIS_URL")
+            .env_remove("DATABASE_URL")
             .env_remove("SHOP_DB")
             .env("PORT", "0")
             // No test but those of the nights sees one.

@@ -1,5 +1,12 @@
 //! Starts a real PostgreSQL or MariaDB for a test that needs one.
 
+mod ask;
+mod faults;
+mod pooler;
+mod standby;
+
+pub use pooler::Pooler;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::chown;
@@ -57,11 +64,16 @@ impl SqlServer {
         let program = missing::postgres().unwrap_or_else(|why| panic!("{why}"));
         // `initdb` is beside the program itself, which the search path may only link to.
         let program = fs::canonicalize(program).expect("the program");
-        let (port, folder) = (Port::free(), own_folder());
-        let data = folder.path().join("data").display().to_string();
-
+        let folder = own_folder();
         empty_postgres::copy_to(folder.path(), &program.with_file_name("initdb"));
+        SqlServer::postgres_in(folder, program, settings)
+    }
 
+    /// Starts a PostgreSQL on the data of this folder.
+    #[track_caller]
+    fn postgres_in(folder: TempDir, program: PathBuf, settings: &[&str]) -> SqlServer {
+        let port = Port::free();
+        let data = folder.path().join("data").display().to_string();
         let listens = format!("port={}", port.number());
         let own = [
             listens.as_str(),
@@ -139,6 +151,11 @@ impl SqlServer {
         self.process = spawn(self.kind, &self.program, &self.arguments, &self.folder);
     }
 
+    /// Returns the URL of the empty database for this user, who needs no password.
+    pub fn url_of(&self, user: &str) -> String {
+        self.url.replace("locks@", &format!("{user}@"))
+    }
+
     /// Returns the URL of the empty database.
     pub fn url(&self) -> &str {
         &self.url
@@ -154,6 +171,11 @@ impl SqlServer {
         self.port.address()
     }
 
+    /// Returns the last lines of the server's log.
+    pub fn output(&self) -> String {
+        self.process.output()
+    }
+
     /// Returns the id of the server's process.
     pub fn pid(&self) -> u32 {
         self.process.pid()
@@ -164,7 +186,7 @@ impl Kind {
     /// Returns what a line of the server's log says as soon as it serves.
     fn ready(self) -> &'static str {
         match self {
-            Kind::Postgres => "ready to accept connections",
+            Kind::Postgres => "ready to accept",
             Kind::MariaDb => "ready for connections",
         }
     }
@@ -191,7 +213,7 @@ impl Drop for SqlServer {
     fn drop(&mut self) {
         // A PostgreSQL that is killed leaves a segment of shared memory behind. If it is interrupted, it waits for no client.
         match self.kind {
-            Kind::Postgres => self.process.interrupt(),
+            Kind::Postgres => self.ends(),
             Kind::MariaDb => self.process.terminate(),
         }
         let _ = self.process.wait(wait::PATIENCE);

@@ -10,6 +10,8 @@ use crate::base::error::Error;
 use crate::base::options::{MAX_TTL, checked_ttl};
 use crate::base::settings::Settings;
 use crate::engine::Engine;
+#[cfg(feature = "postgres")]
+use crate::store::PostgresStore;
 use crate::store::{MOST_NODES, MemoryStore, QuorumNode};
 #[cfg(feature = "redis")]
 use crate::store::{RedisStore, ReplicaAcks};
@@ -67,6 +69,18 @@ impl ManagerBuilder {
                 "`replica_acks` needs a Redis server with replicas; the embedded store has none",
             ));
         }
+        #[cfg(feature = "postgres")]
+        if self.replica_acks > 0 && matches!(store_url, StoreUrl::Postgres(_)) {
+            return Err(Error::invalid(
+                "`replica_acks` is for Redis; on PostgreSQL set `synchronous_standby_names` of the server",
+            ));
+        }
+        #[cfg(all(feature = "postgres", feature = "redis"))]
+        if settings.credentials.is_some() && matches!(store_url, StoreUrl::Postgres(_)) {
+            return Err(Error::invalid(
+                "`credentials` are for Redis servers; write the user and the password into the URL",
+            ));
+        }
         if self.replica_acks > 0 && matches!(store_url, StoreUrl::Quorum(_)) {
             return Err(Error::invalid(redlock::NO_REPLICAS));
         }
@@ -80,6 +94,13 @@ impl ManagerBuilder {
                 let acks = ReplicaAcks::new(self.replica_acks, settings.operation_timeout);
                 let store = RedisStore::new(*servers, &settings, acks)?;
                 Engine::start(settings, None, |_, _| store)
+            }
+            #[cfg(feature = "postgres")]
+            StoreUrl::Postgres(url) => {
+                let (tls, of_store) = (url.tls()?, settings.clone());
+                Engine::start(settings, None, |_, manager| {
+                    PostgresStore::new(*url, tls, &of_store, manager)
+                })
             }
             StoreUrl::Quorum(nodes) => {
                 let nodes = quorum_nodes(nodes, &settings)?;
@@ -127,6 +148,13 @@ fn quorum_nodes(store_urls: Vec<StoreUrl>, settings: &Settings) -> Result<Vec<Qu
                 })?,
                 store: RedisStore::new(*servers, settings, None)?,
             },
+            #[cfg(feature = "postgres")]
+            StoreUrl::Postgres(_) => {
+                return Err(Error::invalid(
+                    "a node of a quorum is a Redis server; for PostgreSQL write the URL of the database alone, with a \
+                     synchronous standby",
+                ));
+            }
             StoreUrl::Quorum(_) => {
                 return Err(Error::invalid(
                     "each node of a quorum is a single server, not another quorum",

@@ -21,6 +21,7 @@ impl LockManager {
     /// asks these nodes for the other nodes |
     /// | `redlock://a,b,c[?max_ttl=10m][&assume_fresh=true]` | several independent servers
     /// (Redlock), each `[user:password@]host[:port][/db]`: see [`quorum`](Self::quorum) |
+    /// | `postgres://[user[:password]@]host[:port][,host[:port]…]/database` | a table of PostgreSQL 12 or later, on the host that takes writes (feature `postgres`); `postgresql://` is the same |
     ///
     /// `?replica_acks=1` sets [`replica_acks`](ManagerBuilder::replica_acks). A socket's URL also
     /// takes `db`, `user` and `pass`. Any other parameter is `Invalid`. So is a repeated parameter,
@@ -35,6 +36,12 @@ impl LockManager {
     /// server with an invalid certificate is `Misconfigured`, and no URL can turn that off.
     /// [`tls_certificates`](ManagerBuilder::tls_certificates) sets other authorities, and the
     /// certificate of this client. `valkey` may replace `redis` in all of these URLs.
+    ///
+    /// A `postgres://` URL takes `sslmode` (`disable`, `prefer`, `require`, `verify-full`; TLS always checks the certificate,
+    /// and needs the feature `tls-rustls`), `host` for a socket, `application_name`, and two for a pooler such as pgbouncer in
+    /// its transaction mode: `?listen=` has the URL of a direct way for the one connection that waits for messages (in it write
+    /// `&` as `%26`), and `?prepare=off` prepares no statements. The hosts are tried in their order. The table is created on the
+    /// first connection; `POSTGRES_SCHEMA` has its SQL for a migration.
     ///
     /// # Errors
     ///

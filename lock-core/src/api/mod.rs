@@ -3,6 +3,8 @@
 pub(crate) mod acquire;
 pub(crate) mod body;
 pub(crate) mod builder;
+#[cfg(feature = "postgres")]
+mod check_sql;
 mod connect;
 mod constructors;
 pub(crate) mod downgrade;

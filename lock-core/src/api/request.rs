@@ -320,6 +320,13 @@ impl LockRequest {
 
     /// Returns the limit of a share, unless other options or the store rule it out.
     fn checked_share(&self) -> Result<Option<ShareLimit>, Error> {
+        if self.interop == Interop::On
+            && self.share.is_none()
+            && let Ok(engine) = &self.engine
+            && let Some(reason) = engine.store.refuses_interop()
+        {
+            return Err(Error::invalid(reason));
+        }
         let (Some(share), Ok(engine)) = (&self.share, &self.engine) else {
             return Ok(None);
         };

@@ -5,12 +5,16 @@
 
 mod clocks;
 mod judge;
+#[cfg(feature = "postgres")]
+mod postgres;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use self::clocks::{Reading, disagreements};
 pub(crate) use self::judge::{Facts, Persistence, Role};
+#[cfg(feature = "postgres")]
+pub(crate) use self::postgres::PostgresFacts;
 
 /// A setting of a server that endangers locks, with the change to make.
 ///
@@ -53,7 +57,8 @@ pub enum FindingKind {
     NoPersistence,
     /// A restart loses the locks since the last snapshot.
     SnapshotsOnly,
-    /// The server never syncs its log, so a machine that fails loses locks (`appendfsync no`).
+    /// The server does not sync its log in time, so a machine that fails loses locks (`appendfsync no`; on PostgreSQL
+    /// `fsync` or `synchronous_commit` off).
     UnsyncedLog,
     /// The server's clock and this machine's differ by much.
     ClockDiffers,
@@ -74,6 +79,16 @@ pub enum FindingKind {
     MayNotWait,
     /// The user may not call `INFO`, so most settings could not be checked.
     MayNotAsk,
+    /// PostgreSQL has standbys, and none is synchronous, so a failover can make two owners.
+    AsynchronousStandby,
+    /// PostgreSQL removes no old rows (`autovacuum` off).
+    NoVacuum,
+    /// The log of PostgreSQL shows the keys of locks.
+    LogsKeys,
+    /// A transaction may stay open for ever (`idle_in_transaction_session_timeout` 0).
+    EndlessTransactions,
+    /// A transaction of the database is more than a minute old, so the table of the locks grows.
+    OldTransaction,
 }
 
 impl Finding {
@@ -100,7 +115,7 @@ impl Finding {
     }
 
     /// Logs the finding as a warning.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "postgres"))]
     pub(crate) fn warn(&self) {
         tracing::warn!(
             code = self.code(),
@@ -130,6 +145,11 @@ impl FindingKind {
             FindingKind::MayNotPublish => "may_not_publish",
             FindingKind::MayNotWait => "may_not_wait",
             FindingKind::MayNotAsk => "may_not_ask",
+            FindingKind::AsynchronousStandby => "asynchronous_standby",
+            FindingKind::NoVacuum => "no_vacuum",
+            FindingKind::LogsKeys => "logs_keys",
+            FindingKind::EndlessTransactions => "endless_transactions",
+            FindingKind::OldTransaction => "old_transaction",
         }
     }
 }

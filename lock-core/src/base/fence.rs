@@ -11,7 +11,8 @@ use std::num::NonZeroU64;
 /// ?new`). An owner that reads before it writes runs this statement before it reads. Otherwise the
 /// late write of an earlier owner can fall between its read and its write.
 ///
-/// Tokens count from the server's clock in microseconds. So they keep rising over a restart that
+/// On PostgreSQL tokens count from the number of the write, and no clock takes part. Elsewhere tokens count from the server's
+/// clock in microseconds. So they keep rising over a restart that
 /// lost the data, as long as the new server's clock is not behind. If a clock is set back, a new
 /// token can be lower than the token of an owner that crashed, because the server has not heard
 /// which tokens that owner used. Tokens stay below 2⁵³ for 228 years, so they are exact in JSON, in

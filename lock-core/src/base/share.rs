@@ -39,6 +39,12 @@ impl ShareLimit {
         count.map(Self)
     }
 
+    /// Returns the limit of this number; `None` for 0.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn of(count: u32) -> Option<Self> {
+        NonZeroU32::new(count).map(Self)
+    }
+
     pub(crate) fn count(self) -> u32 {
         self.0.get()
     }

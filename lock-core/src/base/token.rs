@@ -35,7 +35,7 @@ impl Address {
     }
 
     /// Reads an address that [`Display`](fmt::Display) wrote.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "postgres"))]
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut number = [0; 8];
         if text.len() != 16 {
@@ -64,6 +64,20 @@ impl Address {
         // The upper 32 bits fit into a `usize` on 32-bit machines too, so the number is the same
         // everywhere.
         (self.0 >> 32) as usize
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<u64> for Address {
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<Address> for u64 {
+    fn from(address: Address) -> Self {
+        address.0
     }
 }
 

@@ -60,6 +60,10 @@ pub mod managed {
     #![doc = include_str!("guide/managed.md")]
 }
 
+pub mod postgres {
+    #![doc = include_str!("guide/postgres.md")]
+}
+
 pub mod shutdown {
     #![doc = include_str!("guide/shutdown.md")]
 }

@@ -12,7 +12,9 @@ impl Engine {
     ///
     /// The runtime of the owner that has ended asks, because the keeper's thread would take a core from the next owner.
     pub(super) fn look_for_waiters(self: &Arc<Self>, lease: Arc<ActiveLease>) {
-        if self.store.limits().hands_over
+        let limits = self.store.limits();
+        if limits.hands_over
+            && limits.long_cohorts
             && let Some(runtime) = machine::runtime()
         {
             runtime.spawn(look(Arc::clone(self), lease));

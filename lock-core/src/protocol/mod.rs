@@ -33,6 +33,8 @@ pub(crate) use self::document::{Closed, Document, Hold, Phase, Waited, Waiter};
 pub(crate) use self::end::WORTH_TELLING;
 pub(crate) use self::operation::{Acquire, End, Ended, Force, Operation, Refused, Reply, Way};
 pub(crate) use self::several::{Wanted, acquire_all};
+#[cfg(feature = "postgres")]
+pub(crate) use self::shares::{Place, Shares};
 
 /// A time or a span in milliseconds, as the ends of keys are counted. A key exists in the whole last millisecond.
 pub(crate) type Millis = u64;

@@ -1,8 +1,8 @@
 //! The interface between locks and the places that keep them.
 //!
-//! A store keeps keys, each with a token and an end, and a queue of waiters for each key. There are three: the
-//! embedded one ([`memory`]), Redis ([`redis`]), and several stores as one ([`quorum`]). The rest of the crate knows
-//! a store by the trait [`Store`] only.
+//! A store keeps keys, each with a token and an end, and a queue of waiters for each key. There are four: the
+//! embedded one ([`memory`]), Redis ([`redis`]), PostgreSQL (`postgres`, over `cells`), and several stores as one
+//! ([`quorum`]). The rest of the crate knows a store by the trait [`Store`] only.
 //!
 //! # Writing a store
 //!
@@ -27,6 +27,8 @@
 //! The conformance suite (`tests/it/conformance`) runs each of its cases on every store, and so says whether a store
 //! keeps the contract. Add the store to its macro `on_every_store`.
 
+#[cfg(feature = "postgres")]
+mod cells;
 mod event;
 mod lane;
 mod memory;
@@ -35,9 +37,12 @@ mod operation;
 mod operation_tests;
 mod operator;
 mod outcome;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod quorum;
 #[cfg(feature = "redis")]
 mod redis;
+mod steps;
 mod vote;
 
 use std::fmt::Debug;
@@ -64,6 +69,10 @@ pub(crate) use self::operator::{
 };
 pub use self::outcome::Forgotten;
 pub(crate) use self::outcome::{Failure, Outcome, Released, Remembered, Swapped};
+#[cfg(feature = "postgres")]
+pub use self::postgres::POSTGRES_SCHEMA;
+#[cfg(feature = "postgres")]
+pub(crate) use self::postgres::{PostgresStore, PostgresUrl};
 pub(crate) use self::quorum::{MOST_NODES, QuorumNode, QuorumStore};
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};
@@ -130,6 +139,17 @@ pub(crate) trait Store: Debug + Send + Sync {
         None
     }
 
+    /// Returns SQL that finds a row while an owner has a key, by the key and the fencing token.
+    #[cfg(feature = "postgres")]
+    fn check_sql(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Says why the store has no gaps for clients of other libraries, if it has none.
+    fn refuses_interop(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns whether the store still has votes to withdraw. The keeper asks when the last handle is dropped.
     fn lingers(&self) -> bool {
         false
@@ -166,6 +186,9 @@ pub(crate) struct StoreLimits {
     pub(crate) swaps: bool,
     /// The store gives a released key to the first waiter of its queue.
     pub(crate) hands_over: bool,
+    /// Whether a lease may pass on in its process while no other process waits. Otherwise it goes back after
+    /// [one count](crate::lease::cohort::MOST_IN_A_COUNT), because there are no more fencing tokens for it.
+    pub(crate) long_cohorts: bool,
 }
 
 impl Default for StoreLimits {
@@ -176,6 +199,7 @@ impl Default for StoreLimits {
             releases_refused: false,
             swaps: true,
             hands_over: true,
+            long_cohorts: true,
         }
     }
 }

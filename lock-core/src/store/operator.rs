@@ -93,7 +93,7 @@ pub(crate) struct Scan {
 }
 
 /// Where a listing goes on. The default is the beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScanCursor {
     /// The server, by the store's own count.
     pub(crate) place: usize,
@@ -101,6 +101,8 @@ pub(crate) struct ScanCursor {
     pub(crate) cursor: u64,
     /// How many servers of a quorum were listed to the end.
     pub(crate) listed: usize,
+    /// The last key, where the keys are listed in order.
+    pub(crate) after: Option<Arc<str>>,
 }
 
 /// Some keys. In a pattern `*` stands for any text, and each other character for itself.
@@ -124,6 +126,12 @@ impl Pattern {
             glob.push(character);
         }
         glob
+    }
+
+    /// The text before the first star.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn beginning(&self) -> &str {
+        self.0.split('*').next().unwrap_or_default()
     }
 
     /// Returns whether the pattern stands for the key.

@@ -149,7 +149,7 @@ impl From<Error> for Failure {
 
 impl Failure {
     /// The store will never accept this operation, and did nothing.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "postgres"))]
     pub(crate) fn misconfigured(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
         Error::new(ErrorKind::Misconfigured, message).into()
     }

@@ -8,6 +8,7 @@ use lock_core::test_util::{ManualClock, TestStore};
 use lock_core::{LockManager, LockRequest, ManagerBuilder};
 use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, wait};
 
+use super::in_postgres::Postgres;
 use super::long;
 use super::several::Several;
 
@@ -35,6 +36,7 @@ enum Store {
     /// A namespace of its own, because all tests share the servers.
     Sentinel(&'static Watched, String),
     Cluster(&'static RedisCluster, String),
+    Postgres(Postgres),
 }
 
 /// A master, two replicas and three sentinels, as a user would run them.
@@ -86,6 +88,12 @@ impl Fixture {
         !matches!(self.store, Store::Several(_) | Store::Cluster(..))
     }
 
+    /// Returns whether a lease stays in its process for as long as no other process waits. On PostgreSQL it goes back sooner,
+    /// because the next fencing token of the server is near.
+    pub(crate) fn has_long_cohorts(&self) -> bool {
+        !matches!(self.store, Store::Postgres(_))
+    }
+
     /// Returns whether servers keep the locks, and not this process.
     pub(crate) fn has_servers(&self) -> bool {
         !matches!(
@@ -132,6 +140,12 @@ impl Fixture {
         }
     }
 
+    pub(crate) fn postgres() -> Fixture {
+        Fixture {
+            store: Store::Postgres(Postgres::in_namespace(&next_namespace())),
+        }
+    }
+
     /// Makes another manager on the store.
     pub(crate) async fn manager(&self) -> LockManager {
         self.connected(self.builder()).await
@@ -156,6 +170,7 @@ impl Fixture {
             Store::Memory { url, .. } => LockManager::builder(url),
             Store::Redis(server) => LockManager::builder(&server.url()),
             Store::Several(several) => several.builder(),
+            Store::Postgres(postgres) => postgres.builder(),
             Store::Sentinel(watched, namespace) => {
                 LockManager::builder(&watched.sentinels.url()).namespace(namespace)
             }
@@ -214,6 +229,7 @@ impl Fixture {
         match &self.store {
             Store::Memory { commands, .. } => assert!(commands.lose(key), "the key existed"),
             Store::Several(several) => several.delete(key),
+            Store::Postgres(postgres) => assert!(postgres.table().delete(key), "the key existed"),
             _ => assert_eq!(self.cli(key, &["DEL", &self.name(key)]), "1"),
         }
     }
@@ -223,6 +239,7 @@ impl Fixture {
         match &self.store {
             Store::Memory { commands, .. } => commands.seize(key, Duration::from_secs(60)),
             Store::Several(several) => several.overwrite(key),
+            Store::Postgres(postgres) => postgres.table().has_a_dead_holder(key),
             _ => {
                 let name = self.name(key);
                 self.cli(key, &["SET", &name, "stranger", "PX", "60000"]);
@@ -236,6 +253,10 @@ impl Fixture {
         match &self.store {
             Store::Memory { .. } => false,
             Store::Several(several) => several.has_the_holder(key, DEAD),
+            Store::Postgres(postgres) => {
+                postgres.table().has_a_dead_holder(key);
+                true
+            }
             _ => {
                 let name = self.name(key);
                 self.cli(key, &["SET", &name, DEAD, "PX", "60000"]);
@@ -265,6 +286,7 @@ impl Fixture {
         match &self.store {
             Store::Memory { commands, .. } => commands.taken(),
             Store::Several(several) => several.taken(),
+            Store::Postgres(postgres) => postgres.table().taken(),
             _ => self.count(TAKEN),
         }
     }
@@ -274,6 +296,7 @@ impl Fixture {
         match &self.store {
             Store::Memory { commands, .. } => commands.waiting(),
             Store::Several(several) => several.waiting(),
+            Store::Postgres(postgres) => postgres.table().waiting(),
             _ => self.count(WAITING),
         }
     }
@@ -304,7 +327,7 @@ impl Fixture {
     /// Returns the servers that have keys of the test.
     fn servers(&self) -> Vec<&RedisServer> {
         match &self.store {
-            Store::Memory { .. } | Store::Several(_) => Vec::new(),
+            Store::Memory { .. } | Store::Several(_) | Store::Postgres(_) => Vec::new(),
             Store::Redis(server) => vec![&**server],
             Store::Sentinel(watched, _) => vec![watched.set.master()],
             Store::Cluster(cluster, _) => cluster.masters(),
@@ -318,6 +341,7 @@ impl Fixture {
     fn namespace(&self) -> &str {
         match &self.store {
             Store::Memory { .. } | Store::Redis(_) | Store::Several(_) => "lockkit:",
+            Store::Postgres(postgres) => postgres.table().namespace(),
             Store::Sentinel(_, namespace) | Store::Cluster(_, namespace) => namespace,
         }
     }

@@ -12,6 +12,7 @@ mod exclusion;
 mod fencing;
 mod fixture;
 mod gaps;
+mod in_postgres;
 mod input;
 mod kept;
 mod kept_ends;
@@ -157,10 +158,6 @@ on_every_store! {
         a_wait_for_a_cooldown_ends_with_it,
         a_wait_covers_the_whole_queue_and_not_each_place,
     }
-    gaps {
-        in_a_gap_any_client_can_take_a_key_that_a_waiter_waits_for,
-        in_a_gap_the_next_task_of_the_same_process_yields,
-    }
     unpolled {
         a_waiter_that_is_not_polled_and_is_given_the_lock_does_not_block_a_newcomer,
         a_waiter_that_is_not_polled_does_not_block_the_waiters_behind_it,
@@ -191,7 +188,6 @@ on_every_store! {
         an_anonymous_manager_is_seen_without_a_name,
         a_process_that_has_given_up_its_lock_says_so,
         a_process_that_has_crashed_is_gone,
-        a_client_of_another_library_is_seen,
         a_list_names_the_locks_of_a_pattern_and_no_others,
         a_list_names_no_lock_twice_and_comes_to_its_end,
     }
@@ -204,7 +200,6 @@ on_every_store! {
         an_order_for_a_lock_that_has_ended_changes_nothing,
         the_late_commands_of_a_holder_leave_the_next_owner_alone,
         the_key_of_a_process_that_has_crashed_is_free_at_once,
-        the_key_of_another_librarys_client_is_free_at_once,
         an_order_without_a_name_or_a_reason_is_invalid_and_frees_nothing,
         one_of_several_readers_is_freed_alone,
         a_freed_permit_is_not_given_out_again_before_its_grace_is_over,
@@ -212,11 +207,6 @@ on_every_store! {
     pinging {
         a_store_that_grants_locks_answers_a_ping,
         a_drained_manager_answers_no_ping,
-    }
-    watching {
-        an_owner_is_told_of_a_deleted_key,
-        an_owner_is_told_of_an_overwritten_key,
-        a_lock_without_renewals_and_a_share_cannot_be_watched,
     }
     tickets {
         a_ticket_passes_the_lock_on_with_its_fencing_token,
@@ -386,5 +376,25 @@ on_every_store! {
         endless_waits_and_cooldowns_saturate,
         a_max_hold_of_zero_is_invalid,
         errors_and_managers_show_no_key,
+    }
+}
+
+// PostgreSQL has no clients of other libraries, so `Interop::On` is invalid there, and no key has a stranger's value. It
+// tells no owner that its row was deleted or overwritten: the owner notices at its next renewal.
+on_stores_but_postgres! {
+    gaps {
+        in_a_gap_any_client_can_take_a_key_that_a_waiter_waits_for,
+        in_a_gap_the_next_task_of_the_same_process_yields,
+    }
+    watching {
+        an_owner_is_told_of_a_deleted_key,
+        an_owner_is_told_of_an_overwritten_key,
+        a_lock_without_renewals_and_a_share_cannot_be_watched,
+    }
+    operator {
+        a_client_of_another_library_is_seen,
+    }
+    operator_frees {
+        the_key_of_another_librarys_client_is_free_at_once,
     }
 }

@@ -22,6 +22,10 @@ pub(super) async fn there_are_never_more_owners_than_permits(store: &Fixture) {
             tokio::spawn(request.run(async move {
                 most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 tokio::time::sleep(Duration::from_millis(2)).await;
+                // The first owners stay until all permits are out.
+                while most.load(Ordering::SeqCst) < 3 {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
                 inside.fetch_sub(1, Ordering::SeqCst);
             }))
         })

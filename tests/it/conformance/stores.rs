@@ -23,6 +23,7 @@ macro_rules! on_stores_with_one_server_a_key {
         on_store! { redis { lock_tests::needs!(redis); } $($cases)* }
         on_store! { sentinel { lock_tests::needs!(redis); } $($cases)* }
         on_store! { cluster { lock_tests::needs!(redis); } $($cases)* }
+        on_store! { postgres { lock_tests::needs!(postgres); } $($cases)* }
     };
 }
 
@@ -30,6 +31,20 @@ macro_rules! on_stores_with_one_server_a_key {
 macro_rules! on_several_servers {
     ($($cases:tt)*) => {
         mod several_servers {
+            on_store! { quorum {} $($cases)* }
+            on_store! { redlock { lock_tests::needs!(redis); } $($cases)* }
+        }
+    };
+}
+
+/// Makes a test of each `theme::case` on each store but PostgreSQL, in a module of that name.
+macro_rules! on_stores_but_postgres {
+    ($($cases:tt)*) => {
+        mod stores_but_postgres {
+            on_store! { memory {} $($cases)* }
+            on_store! { redis { lock_tests::needs!(redis); } $($cases)* }
+            on_store! { sentinel { lock_tests::needs!(redis); } $($cases)* }
+            on_store! { cluster { lock_tests::needs!(redis); } $($cases)* }
             on_store! { quorum {} $($cases)* }
             on_store! { redlock { lock_tests::needs!(redis); } $($cases)* }
         }

@@ -27,6 +27,7 @@ impl Console {
         command
             .env("LISTEN", "127.0.0.1:0")
             .env_remove("REDIS_URL")
+            .env_remove("DATABASE_URL")
             .env_remove("NAMESPACE")
             .env_remove("HOST");
         Self::opened(command)

@@ -6,6 +6,7 @@ mod fencing;
 mod guarantees;
 mod links;
 mod metrics;
+mod postgres;
 mod rights;
 
 use std::fs;

@@ -11,3 +11,4 @@ mod port;
 mod proxy;
 mod redis;
 mod replicas;
+mod sql;

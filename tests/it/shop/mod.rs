@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod clicks;
+mod database;
 mod ending;
 mod exports;
 mod input;

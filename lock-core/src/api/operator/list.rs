@@ -53,7 +53,7 @@ impl Locks {
     /// If the future is dropped, a later call goes on where this one began, or names some of its locks not again.
     pub async fn next_page(&mut self) -> Result<Option<Vec<Inspection>>, Error> {
         if self.found.is_empty() {
-            let Some(from) = self.next else {
+            let Some(from) = self.next.clone() else {
                 return Ok(None);
             };
             self.search(from).await?;

@@ -5,6 +5,8 @@ use crate::base::certificates::TlsCertificates;
 use crate::base::error::Error;
 #[cfg(feature = "redis")]
 use crate::base::url_query;
+#[cfg(feature = "postgres")]
+use crate::store::PostgresUrl;
 #[cfg(feature = "redis")]
 use crate::store::Servers;
 
@@ -15,6 +17,8 @@ pub(crate) enum StoreUrl {
     },
     #[cfg(feature = "redis")]
     Redis(Box<Servers>),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresUrl>),
     Quorum(Vec<StoreUrl>),
 }
 
@@ -40,6 +44,7 @@ impl StoreUrl {
             | "redis-cluster" | "rediss-cluster" | "valkey-cluster" | "valkeys-cluster" => {
                 Self::redis(scheme, url)
             }
+            "postgres" | "postgresql" => Self::postgres(url),
             "redlock" | "redlocks" => Err(Error::invalid(
                 "each node of a quorum is a single server, as in redis://host:port",
             )),
@@ -92,6 +97,10 @@ impl StoreUrl {
                 "`tls_certificates` are for servers, but the embedded store is not a server",
             )),
             StoreUrl::Redis(servers) => servers.with_certificates(certificates).map(Self::redis_on),
+            #[cfg(feature = "postgres")]
+            StoreUrl::Postgres(url) => Ok(StoreUrl::Postgres(Box::new(
+                url.with_certificates(certificates),
+            ))),
             StoreUrl::Quorum(nodes) => {
                 let nodes = nodes.into_iter();
                 let nodes = nodes.map(|node| node.with_certificates(certificates));
@@ -106,6 +115,8 @@ impl StoreUrl {
         match self {
             StoreUrl::Memory { .. } => true,
             StoreUrl::Redis(_) => false,
+            #[cfg(feature = "postgres")]
+            StoreUrl::Postgres(_) => false,
             StoreUrl::Quorum(nodes) => nodes.iter().any(Self::has_embedded),
         }
     }
@@ -113,6 +124,18 @@ impl StoreUrl {
     #[cfg(feature = "redis")]
     pub(crate) fn redis_on(servers: Servers) -> Self {
         StoreUrl::Redis(Box::new(servers))
+    }
+
+    #[cfg(feature = "postgres")]
+    fn postgres(url: &str) -> Result<Self, Error> {
+        PostgresUrl::parse(url).map(|url| StoreUrl::Postgres(Box::new(url)))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn postgres(_: &str) -> Result<Self, Error> {
+        Err(Error::invalid(
+            "`postgres:` needs the feature `postgres` of lock-core",
+        ))
     }
 
     #[cfg(not(feature = "redis"))]
@@ -175,7 +198,7 @@ fn no_fragment(url: &str) -> Result<(), Error> {
 fn unknown_scheme(what: &str) -> Error {
     Error::invalid(format!(
         "{what} names no store; write `redis://host:port`, `rediss://…`, `unix:///path`, \
-         `redis-sentinel://host:port?service=name`, `redis-cluster://host:port` or `memory:`"
+         `redis-sentinel://host:port?service=name`, `redis-cluster://host:port`, `postgres://host/database` or `memory:`"
     ))
 }
 

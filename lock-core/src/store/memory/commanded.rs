@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::{MemoryState, lasts};
+use super::state::MemoryState;
 use crate::base::clock::ServerTime;
 use crate::base::token::Token;
 use crate::protocol::{Document, Hold, Phase};
 use crate::store::Event;
+use crate::store::steps::lasts;
 
 impl MemoryState {
     /// Tells the owner of a key that another client is about to change it.

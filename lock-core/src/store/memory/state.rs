@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::records::Records;
 use super::vote::Registers;
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::base::token::Address;
-use crate::protocol::{Around, Document, Millis, News as ProtocolNews, Push};
-use crate::store::{Event, Events, Failure, Grant, News};
+use crate::protocol::{Around, Document, Push};
+use crate::store::steps::event;
+use crate::store::{Event, Events, Failure};
 
 /// Events to report once the lock is released.
 pub(super) type Messages = Vec<(Events, Event)>;
@@ -125,50 +125,4 @@ impl MemoryState {
         });
         self.sweep_at = (self.keys.len() * 2).max(64);
     }
-}
-
-/// A span in whole milliseconds, and never less than it.
-pub(super) fn millis(span: Duration) -> Millis {
-    u64::try_from(span.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
-}
-
-/// As [`millis`], for the end of a key. The key exists in the whole last millisecond of the protocol, and is to be free
-/// when the span is over.
-///
-/// The key may end a part of a millisecond too early, and its owner counts on 2 ms less.
-pub(super) fn lasts(span: Duration) -> Millis {
-    millis(span).saturating_sub(1)
-}
-
-/// The time until a key is free that ends after so many milliseconds.
-pub(super) fn free_after(left: Millis) -> Duration {
-    Duration::from_millis(left.saturating_add(1))
-}
-
-fn event(key: &Arc<str>, push: &Push, now: ServerTime) -> Option<Event> {
-    let token = push.token;
-    let (grant, news) = match push.news {
-        ProtocolNews::Given { grant, fence } => {
-            let given = Grant {
-                fence: FencingToken::new(fence)?,
-                given: now,
-                ends: ServerTime((now.0 / 1000 + grant) * 1000),
-                asks: false,
-            };
-            (grant, News::Given(given))
-        }
-        ProtocolNews::Next { grant, after } => (grant, News::Next(Duration::from_millis(after))),
-        ProtocolNews::Forced => {
-            return Some(Event::Forced {
-                key: Arc::clone(key),
-                holder: token.into(),
-            });
-        }
-    };
-    Some(Event::News {
-        key: Arc::clone(key),
-        token,
-        grant: Duration::from_millis(grant),
-        news,
-    })
 }

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-use super::run::{asked, refusal, released};
-use super::state::{MemoryState, millis};
+use super::state::MemoryState;
 use crate::base::clock::ServerTime;
 use crate::base::token::Token;
 use crate::lease::cohort::GAP;
 use crate::protocol::{Acquire, Around, Document, Ended, Millis, Phase, WORTH_TELLING};
+use crate::store::steps::{asked, millis, refusal, released};
 use crate::store::vote::{
     Joined, Propose, SEVERAL_READERS, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal, accepts,
 };

@@ -256,6 +256,7 @@ impl Store for QuorumStore {
             // One node cannot pass a lock on alone, and several would do so one after the other.
             swaps: false,
             hands_over: false,
+            ..longest
         })
     }
 

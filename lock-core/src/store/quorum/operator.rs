@@ -116,7 +116,7 @@ impl Quorum {
 
     /// Lists the keys of one node after the other. Each lock is on a majority of the nodes, so a few may be missing.
     async fn scan(&self, scan: Scan, lane: Lane) -> Result<OperatorOutcome, Failure> {
-        let from = scan.from;
+        let from = scan.from.clone();
         let Some(node) = self.nodes.get(from.place) else {
             let missing = self.nodes.len() - from.listed;
             if missing >= self.quorum() {
@@ -131,6 +131,7 @@ impl Quorum {
             place: from.place + 1,
             cursor: 0,
             listed,
+            after: None,
         };
         let asked = match node.is_up() {
             true => {
@@ -145,7 +146,7 @@ impl Quorum {
                 next: Some(match scanned.next {
                     Some(next) => ScanCursor {
                         cursor: next.cursor,
-                        ..from
+                        ..from.clone()
                     },
                     None => following(from.listed + 1),
                 }),

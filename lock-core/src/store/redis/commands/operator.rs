@@ -203,7 +203,7 @@ impl RedisStore {
         let keys = keys.filter(|key| !key.is_empty() && !key.starts_with('!'));
         let next = (cursor != 0).then_some(ScanCursor {
             cursor,
-            ..scan.from
+            ..scan.from.clone()
         });
         Ok(Some(Scanned {
             keys: keys.map(Arc::from).collect(),
@@ -249,7 +249,7 @@ impl RedisStore {
         let next = ScanCursor {
             place: node.0 as usize + 1,
             cursor,
-            ..scan.from
+            ..scan.from.clone()
         };
         Ok(Some(Scanned {
             next: Some(next),

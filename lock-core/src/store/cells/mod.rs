@@ -1,0 +1,133 @@
+//! Locks over cells: a store that keeps bytes for each key, and changes them only where it has seen the write before.
+//!
+//! Each operation is a step of the [`protocol`](crate::protocol), as on the embedded store. This process runs the step on
+//! what it believes the store to have, and asks the store to swap the document for the one behind the step. If another
+//! process was faster, the store answers with the document that it has, and the step runs again. So a free lock costs one
+//! round trip, and no code runs in the store.
+//!
+//! A write names the number of the write before it, and no number is used twice. So a copy of a write that arrives late
+//! changes nothing, unless it is the first one of a key: a store refuses that after a while.
+
+mod codec;
+mod driver;
+mod guesses;
+pub(crate) mod message;
+mod operator;
+mod several;
+#[cfg(test)]
+mod test_cells;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+pub(crate) use self::codec::{PASSES, card_bytes, card_of};
+pub(crate) use self::driver::CellStore;
+use super::{BoxFuture, Failure, Pattern, ScanCursor, Scanned, Told};
+use crate::base::clock::ServerTime;
+use crate::base::identity::Identity;
+use crate::base::token::Address;
+use crate::protocol::Push;
+
+/// A place that keeps bytes for keys.
+///
+/// The result of a dropped future is unknown.
+pub(crate) trait Cells: Debug + Send + Sync {
+    /// Swaps the bytes of a key, and sends the messages behind it; of several keys, all of them as one write, or none.
+    fn swap(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Swapped, Failure>>;
+
+    /// Reads keys, and the clock. The clock showed no more than that at the moment of the reading.
+    fn read(&self, keys: &[Arc<str>]) -> BoxFuture<'_, Result<Read, Failure>>;
+
+    /// Lists some keys behind `after` in an order of the store's own.
+    fn list(
+        &self,
+        pattern: Pattern,
+        after: Option<Arc<str>>,
+    ) -> BoxFuture<'_, Result<Scanned, Failure>>;
+
+    /// Reads the identity of a manager.
+    fn card(&self, name: Arc<str>) -> BoxFuture<'_, Result<Option<Identity>, Failure>>;
+
+    fn send(&self, to: Address, message: String) -> BoxFuture<'_, Result<Told, Failure>>;
+
+    /// Returns a time that the clock of the store has surely reached, and has reached no long time ago; 0 if none is known.
+    fn clock(&self) -> ServerTime;
+
+    /// Returns whether messages to this manager arrive at the moment.
+    fn listens(&self) -> bool;
+}
+
+/// A page of keys, and the last one that was looked at; `None`: the list has ended.
+pub(crate) fn page(keys: Vec<Arc<str>>, last: Option<Arc<str>>) -> Scanned {
+    let next = last.map(|last| ScanCursor {
+        after: Some(last),
+        ..ScanCursor::default()
+    });
+    Scanned { keys, next }
+}
+
+/// One change of a key.
+pub(crate) struct Swap {
+    pub(crate) key: Arc<str>,
+    /// The number of the write before. 0: the key is absent, or what it has is over.
+    pub(crate) revision: u64,
+    pub(crate) bytes: Arc<[u8]>,
+    /// The time from which on the document says nothing: the later of a time of the store's clock, and one that is counted
+    /// from this write, both in microseconds. 0: no such time.
+    pub(crate) ends: u64,
+    pub(crate) lasts: u64,
+    /// The fencing token of the one owner.
+    pub(crate) fence: OwnerFence,
+    /// Whether an owner loses the key by this write. The write then waits until no transaction checks the key.
+    pub(crate) ends_a_hold: bool,
+    /// Whether the write may be lost in a crash of the store: it gives the key to nobody.
+    pub(crate) may_be_lost: bool,
+    /// All of the receivers must listen, or nothing is written.
+    pub(crate) pushes: Vec<Push>,
+}
+
+/// The fencing token of the one owner of a key, for the application's SQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnerFence {
+    /// There is no owner, or there are shares.
+    None,
+    /// That of this write.
+    New,
+    Kept(u64),
+}
+
+/// A write that was done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    /// A number that no other write has or will have. Those of one key rise.
+    pub(crate) revision: u64,
+    pub(crate) at: ServerTime,
+}
+
+/// What a store has of a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) written: Written,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What was read of some keys, in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub(crate) stored: Vec<Option<Stored>>,
+    pub(crate) now: ServerTime,
+}
+
+#[derive(Debug)]
+pub(crate) enum Swapped {
+    Done(Written),
+    /// Nothing was done. With what the store has, of several keys for any of them. If that is what was to be swapped, a write of another process is under
+    /// way, or a transaction of the application checks the key.
+    Changed(Option<Stored>, ServerTime),
+    /// Nothing was done, because these receivers do not listen.
+    Deaf(Vec<Address>),
+    /// Nothing was done, because the store had to choose between two writes.
+    Again,
+}

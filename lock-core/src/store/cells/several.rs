@@ -1,0 +1,97 @@
+//! Several keys at once: all of them, or none.
+
+use std::sync::Arc;
+
+use super::codec::Change;
+use super::driver::{CellStore, guess_of, pause, swap_of};
+use super::guesses::Guess;
+use super::{Cells, Read, Swap, Swapped};
+use crate::base::clock::ServerTime;
+use crate::protocol::{Around, Document, Reply, Wanted, acquire_all};
+use crate::store::steps::{granted, lasts, refusal};
+use crate::store::{AcquireAll, Failure, Outcome};
+
+impl<C: Cells> CellStore<C> {
+    pub(super) async fn acquire_all(&self, all: &AcquireAll) -> Result<Outcome, Failure> {
+        let keys: Vec<Arc<str>> = all.leases.iter().map(|(key, _)| Arc::clone(key)).collect();
+        let guess = |key: &Arc<str>| self.guess(key);
+        let mut guesses: Vec<Guess> = keys.iter().map(guess).collect();
+        let mut fact = None;
+        let mut misses = 0;
+        loop {
+            let now = fact.unwrap_or_else(|| self.cells.clock());
+            let mut documents: Vec<Document> = guesses
+                .iter()
+                .map(|guess| guess.cell.document.clone())
+                .collect();
+            match (step(all, &mut documents, now), fact) {
+                (Reply::Granted(_), _) => {
+                    let swaps = swaps(all, &guesses, documents, now);
+                    let bytes: Vec<_> = swaps.iter().map(|it| Arc::clone(&it.bytes)).collect();
+                    if let Swapped::Done(written) = self.cells.swap(swaps).await? {
+                        let mut fence = None;
+                        for ((key, token), bytes) in all.leases.iter().zip(&bytes) {
+                            let reply = Reply::Granted(0);
+                            let done = self.written(key, bytes, written, reply)?;
+                            fence = fence.max(done.cell.fence_of(*token));
+                        }
+                        return Ok(granted(fence.unwrap_or(0)));
+                    }
+                    misses += 1;
+                }
+                (Reply::BusyAt(index, refused), Some(now)) => {
+                    let token = all.leases[index].1;
+                    let refusal = refusal(&documents[index], &refused, token, now);
+                    return Ok(Outcome::BusyAt(index, refusal));
+                }
+                (Reply::BusyAt(..), None) => {}
+                _ => return Err(Failure::not_understood()),
+            }
+            if misses > 0 {
+                pause(misses).await;
+            }
+            let Read { stored, now } = self.cells.read(&keys).await?;
+            guesses = stored.into_iter().map(guess_of).collect::<Result<_, _>>()?;
+            fact = Some(now);
+        }
+    }
+}
+
+fn step(all: &AcquireAll, documents: &mut [Document], now: ServerTime) -> Reply {
+    let each = documents.iter_mut().zip(&all.leases);
+    let mut wanted: Vec<_> = each
+        .map(|(document, (_, token))| Wanted {
+            document,
+            token: *token,
+        })
+        .collect();
+    let mut around = Around {
+        now,
+        mark: 0,
+        used: 0,
+        has_room: true,
+        listens: &|_| true,
+        pushes: Vec::new(),
+    };
+    acquire_all(&mut wanted, lasts(all.ttl), &mut around)
+}
+
+fn swaps(
+    all: &AcquireAll,
+    guesses: &[Guess],
+    documents: Vec<Document>,
+    now: ServerTime,
+) -> Vec<Swap> {
+    let each = all.leases.iter().zip(guesses).zip(documents);
+    each.map(|(((key, token), guess), document)| {
+        let after = guess.cell.followed_by(document, None);
+        let change = Change {
+            before: &guess.cell.document,
+            after: &after,
+            touched: Some(*token),
+            now,
+        };
+        swap_of(key, guess, &change, Vec::new())
+    })
+    .collect()
+}

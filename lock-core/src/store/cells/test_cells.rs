@@ -1,0 +1,148 @@
+//! Cells in memory, with a clock that a test moves.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+
+use super::{Cells, Read, Stored, Swap, Swapped, Written, page};
+use crate::base::clock::ServerTime;
+use crate::base::identity::Identity;
+use crate::base::sync::lock;
+use crate::base::token::Address;
+use crate::store::{BoxFuture, Failure, Pattern, Scanned, Told};
+
+/// The cells that several stores share.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TestCells {
+    pub(super) shared: Arc<Mutex<Shared>>,
+    /// By so many microseconds the estimate of the clock is behind.
+    pub(super) behind: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) rows: BTreeMap<Arc<str>, Row>,
+    pub(super) micros: u64,
+    revision: u64,
+    /// Nobody listens there.
+    pub(super) deaf: Vec<Address>,
+    /// The messages that were sent: receiver and kind.
+    pub(super) told: Vec<(Address, &'static str)>,
+    /// Swaps and readings.
+    pub(super) trips: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) stored: Stored,
+    pub(super) ends: u64,
+}
+
+impl Shared {
+    fn stored(&self, key: &str) -> Option<Stored> {
+        self.rows.get(key).map(|row| row.stored.clone())
+    }
+
+    fn fits(&self, swap: &Swap) -> bool {
+        match self.rows.get(&swap.key) {
+            None => swap.revision == 0,
+            Some(row) if swap.revision == 0 => row.ends <= self.micros,
+            Some(row) => row.stored.written.revision == swap.revision,
+        }
+    }
+
+    fn write(&mut self, swap: &Swap, revision: u64) -> Written {
+        let written = Written {
+            revision,
+            at: ServerTime(self.micros),
+        };
+        let counted = match swap.lasts {
+            0 => 0,
+            lasts => self.micros + lasts,
+        };
+        let row = Row {
+            stored: Stored {
+                written,
+                bytes: swap.bytes.to_vec(),
+            },
+            ends: swap.ends.max(counted),
+        };
+        self.rows.insert(Arc::clone(&swap.key), row);
+        for push in &swap.pushes {
+            let kind = match push.news {
+                crate::protocol::News::Given { .. } => "given",
+                crate::protocol::News::Next { .. } => "next",
+                crate::protocol::News::Forced => "forced",
+            };
+            self.told.push((push.to, kind));
+        }
+        written
+    }
+
+    fn next(&mut self) -> u64 {
+        self.revision += 1;
+        self.revision
+    }
+}
+
+impl Cells for TestCells {
+    fn swap(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Swapped, Failure>> {
+        let mut shared = lock(&self.shared);
+        shared.trips += 1;
+        let receivers = swaps.iter().flat_map(|swap| &swap.pushes);
+        let receivers = receivers.map(|push| push.to);
+        let deaf: Vec<_> = receivers.filter(|to| shared.deaf.contains(to)).collect();
+        let swapped = if !deaf.is_empty() {
+            Swapped::Deaf(deaf)
+        } else if swaps.iter().all(|swap| shared.fits(swap)) {
+            let revision = shared.next();
+            let written = swaps.iter().map(|swap| shared.write(swap, revision));
+            Swapped::Done(written.last().expect("one key at least"))
+        } else {
+            Swapped::Changed(shared.stored(&swaps[0].key), ServerTime(shared.micros))
+        };
+        Box::pin(ready(Ok(swapped)))
+    }
+
+    fn read(&self, keys: &[Arc<str>]) -> BoxFuture<'_, Result<Read, Failure>> {
+        let mut shared = lock(&self.shared);
+        shared.trips += 1;
+        let stored = keys.iter().map(|key| shared.stored(key)).collect();
+        let now = ServerTime(shared.micros);
+        Box::pin(ready(Ok(Read { stored, now })))
+    }
+
+    fn list(
+        &self,
+        pattern: Pattern,
+        after: Option<Arc<str>>,
+    ) -> BoxFuture<'_, Result<Scanned, Failure>> {
+        let shared = lock(&self.shared);
+        let behind = shared.rows.keys().filter(|key| Some(*key) > after.as_ref());
+        // One key a page.
+        let keys: Vec<_> = behind.take(1).cloned().collect();
+        let last = keys.last().cloned();
+        let keys = keys.into_iter().filter(|key| pattern.matches(key));
+        Box::pin(ready(Ok(page(keys.collect(), last))))
+    }
+
+    fn card(&self, _: Arc<str>) -> BoxFuture<'_, Result<Option<Identity>, Failure>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    fn send(&self, to: Address, _: String) -> BoxFuture<'_, Result<Told, Failure>> {
+        let told = match lock(&self.shared).deaf.contains(&to) {
+            true => Told::NoReceiver,
+            false => Told::Maybe,
+        };
+        Box::pin(ready(Ok(told)))
+    }
+
+    fn clock(&self) -> ServerTime {
+        ServerTime(lock(&self.shared).micros.saturating_sub(self.behind))
+    }
+
+    fn listens(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,310 @@
+//! Swaps of all tasks of a manager, sent together.
+//!
+//! Those that arrive while some are under way go together in the next statement, because the server flushes its log once for
+//! all of them. Two swaps of one key go one after the other.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+use tokio_postgres::{Error, Row};
+
+use super::connection::Connection;
+use super::failure::{Class, class_of, code, failure, is_standby};
+use super::statements::Sql;
+use super::{PASSES, PostgresCells, channel};
+use crate::base::clock::ServerTime;
+use crate::base::join::join_all;
+use crate::base::machine::{self, timeout};
+use crate::base::sync::lock;
+use crate::base::token::Address;
+use crate::protocol::{News, Push};
+use crate::store::Failure;
+use crate::store::cells::{OwnerFence, Stored, Swap, Swapped, Written, message};
+
+/// The most swaps in one statement. It waits for the slowest of them.
+const MOST: usize = 64;
+/// The first write of a key refuses itself later than this. So a copy that was on its way for longer does nothing.
+const LATE: u64 = 3_000_000;
+/// A server that answers nothing for so long is given up.
+const SILENT: Duration = Duration::from_secs(6);
+
+/// The swaps that wait for their turn.
+#[derive(Default)]
+pub(super) struct Queue {
+    pending: Mutex<Vec<Pending>>,
+    bell: Notify,
+}
+
+struct Pending {
+    /// One of them, or several that are done together or not at all.
+    swaps: Vec<Swap>,
+    answer: oneshot::Sender<Result<Swapped, Failure>>,
+}
+
+impl Queue {
+    pub(super) async fn swap(&self, swaps: Vec<Swap>) -> Result<Swapped, Failure> {
+        let (answer, answered) = oneshot::channel();
+        lock(&self.pending).push(Pending { swaps, answer });
+        self.bell.notify_one();
+        answered.await.unwrap_or_else(|_| {
+            Err(Failure::unanswered(
+                "the connection to PostgreSQL broke before the answer",
+            ))
+        })
+    }
+
+    /// Fails all that wait, and those that come, because no server can be reached.
+    pub(super) async fn refuse(&self, failure: &Failure) {
+        loop {
+            for pending in std::mem::take(&mut *lock(&self.pending)) {
+                let _ = pending.answer.send(Err(failure.clone()));
+            }
+            self.bell.notified().await;
+        }
+    }
+
+    /// Takes those that go together. One whose caller is gone is never sent.
+    fn take(&self) -> Vec<Pending> {
+        let mut pending = lock(&self.pending);
+        let mut keys = HashSet::new();
+        let (mut taken, mut left) = (Vec::new(), Vec::new());
+        for one in pending.drain(..) {
+            if one.answer.is_closed() {
+                continue;
+            }
+            // A key that waits keeps its order.
+            let is_free = one.swaps.iter().all(|swap| !keys.contains(&swap.key));
+            keys.extend(one.swaps.iter().map(|swap| Arc::clone(&swap.key)));
+            match is_free && taken.len() < MOST {
+                true => taken.push(one),
+                false => left.push(one),
+            }
+        }
+        *pending = left;
+        taken
+    }
+}
+
+impl PostgresCells {
+    /// Sends the swaps for as long as the server answers.
+    pub(super) async fn send_batches(&self, connection: &Arc<Connection>) {
+        loop {
+            let batch = self.queue.take();
+            if batch.is_empty() {
+                self.queue.bell.notified().await;
+                continue;
+            }
+            let sent = timeout(SILENT, self.send_batch(connection, batch)).await;
+            if !sent.unwrap_or(false) || connection.client.is_closed() {
+                return;
+            }
+        }
+    }
+
+    /// Returns whether to go on with the connection.
+    async fn send_batch(&self, connection: &Arc<Connection>, batch: Vec<Pending>) -> bool {
+        let (mut keeping, mut ending, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+        let sql = &connection.sql;
+        for pending in batch {
+            match pending.swaps.as_slice() {
+                [one] if one.ends_a_hold => ending.push(pending),
+                [_] => keeping.push(pending),
+                _ => groups.push((vec![pending], &sql.together)),
+            }
+        }
+        groups.extend([(keeping, &sql.keeping), (ending, &sql.ending)]);
+        let groups = groups.into_iter().filter(|(group, _)| !group.is_empty());
+        let sent = groups.map(|(group, sql)| self.send_group(connection, group, sql));
+        join_all(sent).await.into_iter().all(|goes_on| goes_on)
+    }
+
+    /// Sends one statement, and answers its callers. Returns whether to go on with the connection.
+    async fn send_group(
+        &self,
+        connection: &Arc<Connection>,
+        mut group: Vec<Pending>,
+        sql: &Sql,
+    ) -> bool {
+        // Two managers that insert the same keys wait for each other in one order.
+        group.sort_by(|one, other| one.swaps[0].key.cmp(&other.swaps[0].key));
+        let swaps: Vec<&Swap> = group.iter().flat_map(|pending| &pending.swaps).collect();
+        let (mut results, goes_on) = match self.swapped(connection, &swaps, sql).await {
+            Ok(results) => (results.into_iter(), true),
+            Err((failure, goes_on)) => {
+                let failed: Vec<_> = swaps.iter().map(|_| Err(failure.clone())).collect();
+                (failed.into_iter(), goes_on)
+            }
+        };
+        let mut messages = Vec::new();
+        for Pending { swaps, answer } in group {
+            // Those that go together have one result, unless none of them was done.
+            let Some(result) = results.by_ref().take(swaps.len()).last() else {
+                continue;
+            };
+            if let Ok(Swapped::Done(written)) = &result {
+                let pushes = swaps.iter().flat_map(|swap| {
+                    let text = move |push| text_of(push, swap, *written);
+                    swap.pushes.iter().map(text)
+                });
+                messages.extend(pushes);
+            }
+            let _ = answer.send(result);
+        }
+        if !messages.is_empty() {
+            // Behind the commit, because a transaction that notifies keeps all others of the cluster that do from their
+            // commits.
+            machine::spawn(notify(Arc::clone(connection), messages));
+        }
+        goes_on
+    }
+
+    /// Returns a result for each swap, or the failure of all of them, and whether to go on with the connection.
+    async fn swapped(
+        &self,
+        connection: &Connection,
+        swaps: &[&Swap],
+        sql: &Sql,
+    ) -> Result<Vec<Result<Swapped, Failure>>, (Failure, bool)> {
+        let before = connection.warnings.load(Ordering::Relaxed);
+        let rows = match self.run(connection, swaps, sql).await {
+            Ok(rows) => rows,
+            Err(error) if class_of(code(&error)) == Class::Again => {
+                return Ok(swaps.iter().map(|_| Ok(Swapped::Again)).collect());
+            }
+            Err(error) => return Err((failure(&error), !is_standby(&error))),
+        };
+        let mut results: Vec<_> = swaps.iter().map(|_| Swapped::Again).collect();
+        for row in &rows {
+            let read = self.read_result(row, &mut results);
+            read.ok_or_else(|| (Failure::not_understood(), true))?;
+        }
+        let warned = connection.warnings.load(Ordering::Relaxed) != before;
+        let results = results.into_iter().map(|result| match result {
+            Swapped::Done(_) if warned => Err(Failure::unanswered(
+                "PostgreSQL has not confirmed the commit on its synchronous standbys",
+            )),
+            result => Ok(result),
+        });
+        Ok(results.collect())
+    }
+
+    /// Reads one row of the answer: a write, a receiver that does not listen, or what the server has.
+    fn read_result(&self, row: &Row, results: &mut [Swapped]) -> Option<()> {
+        let number = |index: usize| row.try_get::<_, i64>(index).ok().map(i64::cast_unsigned);
+        let place = usize::try_from(number(1)?.checked_sub(1)?).ok()?;
+        let result = results.get_mut(place)?;
+        match row.try_get::<_, i32>(0).ok()? {
+            0 => {
+                let written = written(row, 2, 3)?;
+                self.note(written.at);
+                *result = Swapped::Done(written);
+            }
+            1 => match result {
+                Swapped::Deaf(addresses) => addresses.push(Address::from(number(2)?)),
+                _ => *result = Swapped::Deaf(vec![Address::from(number(2)?)]),
+            },
+            // The guard of swaps that go together.
+            3 => {}
+            _ => {
+                let now = ServerTime(number(5)?);
+                self.note(now);
+                *result = Swapped::Changed(stored(row, 2)?, now);
+            }
+        }
+        Some(())
+    }
+
+    async fn run(
+        &self,
+        connection: &Connection,
+        swaps: &[&Swap],
+        sql: &Sql,
+    ) -> Result<Vec<Row>, Error> {
+        let keys: Vec<_> = swaps.iter().map(|swap| self.name(&swap.key)).collect();
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let numbers = |of: fn(&Swap) -> u64| -> Vec<i64> {
+            swaps.iter().map(|swap| number(of(swap))).collect()
+        };
+        let bytes: Vec<&[u8]> = swaps.iter().map(|swap| &*swap.bytes).collect();
+        let fences: Vec<i64> = swaps
+            .iter()
+            .map(|swap| match swap.fence {
+                OwnerFence::None => -1,
+                OwnerFence::New => 0,
+                OwnerFence::Kept(fence) => number(fence),
+            })
+            .collect();
+        let mut receivers: Vec<(i64, i64)> = Vec::new();
+        for (swap, place) in swaps.iter().zip(1..) {
+            let others = swap.pushes.iter().map(|push| push.to);
+            let others = others.filter(|to| *to != self.manager);
+            receivers.extend(others.map(|to| (place, u64::from(to).cast_signed())));
+        }
+        receivers.sort_unstable();
+        receivers.dedup();
+        let (places, addresses): (Vec<_>, Vec<_>) = receivers.into_iter().unzip();
+        let late = number(self.estimate().0.saturating_add(LATE));
+        let may_be_lost = swaps.iter().all(|swap| swap.may_be_lost);
+        sql.run(
+            &connection.client,
+            &[
+                &keys,
+                &numbers(|swap| swap.revision),
+                &bytes,
+                &numbers(|swap| swap.ends),
+                &numbers(|swap| swap.lasts),
+                &fences,
+                &places,
+                &addresses,
+                &late,
+                &may_be_lost,
+            ],
+        )
+        .await
+    }
+}
+
+/// Reads the number and the time of a write.
+pub(super) fn written(row: &Row, revision: usize, at: usize) -> Option<Written> {
+    let number = |index| row.try_get::<_, Option<i64>>(index).ok().flatten();
+    Some(Written {
+        revision: number(revision)?.cast_unsigned(),
+        at: ServerTime(number(at)?.cast_unsigned()),
+    })
+}
+
+/// Reads what the server has of a key from three columns. The inner `None`: nothing.
+pub(super) fn stored(row: &Row, first: usize) -> Option<Option<Stored>> {
+    let bytes: Option<Vec<u8>> = row.try_get(first + 2).ok()?;
+    let Some(bytes) = bytes else {
+        return Some(None);
+    };
+    let written = written(row, first, first + 1)?;
+    Some(Some(Stored { written, bytes }))
+}
+
+/// Returns the channel and the text of a push.
+fn text_of(push: &Push, swap: &Swap, written: Written) -> (String, String) {
+    let news = match push.news {
+        News::Given { grant, .. } => News::Given {
+            grant,
+            fence: written.revision * PASSES,
+        },
+        news => news,
+    };
+    let push = Push { news, ..*push };
+    let text = message::of_push(&push, &swap.key, written.at);
+    (channel(push.to), text)
+}
+
+async fn notify(connection: Arc<Connection>, messages: Vec<(String, String)>) {
+    let (channels, texts): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
+    let notify = &connection.sql.notify;
+    let sent = notify.run(&connection.client, &[&channels, &texts]).await;
+    if sent.is_err() {
+        tracing::debug!("a message to a waiter was lost; it asks when its grant is over");
+    }
+}

@@ -1,0 +1,99 @@
+//! One connection to the server that takes writes.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::task::JoinHandle;
+use tokio_postgres::{AsyncMessage, Client, Config};
+
+use super::failure::{failure, not_connected};
+use super::schema;
+use super::statements::Statements;
+use super::tls::Tls;
+use crate::base::machine;
+use crate::store::Failure;
+
+/// Settings of a session that no other client gets afterwards. An insert waits for another one of the same key.
+const SESSION: &str = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '2s'; \
+                       SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = 0; SET jit = off; \
+                       SET plan_cache_mode = force_generic_plan";
+
+/// A connection that is ready for work.
+pub(super) struct Connection {
+    pub(super) client: Client,
+    pub(super) sql: Statements,
+    /// How often the server has warned. It does so where a commit is not on the standbys that it should be on.
+    pub(super) warnings: Arc<AtomicU64>,
+}
+
+/// Opens a connection to the first server that takes writes. Its messages go to `hear`.
+pub(super) async fn open(
+    config: &Config,
+    tls: &Tls,
+    mut hear: impl FnMut(AsyncMessage) + Send + 'static,
+) -> Result<(Client, Driver), Failure> {
+    let opened = config.connect(Tls::clone(tls)).await;
+    let (client, mut connection) = opened.map_err(|error| not_connected(&error))?;
+    let driver = machine::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            hear(message);
+        }
+    });
+    Ok((client, Driver(driver)))
+}
+
+impl Connection {
+    /// Opens a connection, and sets up the table. Returns a task that ends with the connection.
+    pub(super) async fn ready(
+        config: &Config,
+        tls: &Tls,
+        is_pooled: bool,
+        prepares: bool,
+    ) -> Result<(Self, Driver), Failure> {
+        let warnings = Arc::new(AtomicU64::new(0));
+        let warned = Arc::clone(&warnings);
+        let hear = move |message| {
+            if let AsyncMessage::Notice(notice) = message
+                && notice.severity() == "WARNING"
+            {
+                warned.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let (client, driver) = open(config, tls, hear).await?;
+        if !is_pooled {
+            let set = client.batch_execute(SESSION).await;
+            set.map_err(|error| failure(&error))?;
+        }
+        schema::prepare(&client).await?;
+        let mut sql = Statements::new();
+        if prepares {
+            for statement in sql.each() {
+                let prepared = statement.prepare(&client).await;
+                prepared.map_err(|error| failure(&error))?;
+            }
+        }
+        let connection = Self {
+            client,
+            sql,
+            warnings,
+        };
+        Ok((connection, driver))
+    }
+}
+
+/// The task that drives a connection. It ends when this is dropped.
+pub(super) struct Driver(JoinHandle<()>);
+
+impl Driver {
+    /// Waits until the connection has ended.
+    pub(super) async fn ended(&mut self) {
+        let _ = (&mut self.0).await;
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,125 @@
+//! Errors of the server, in our own words: its detail may name a key.
+
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::store::Failure;
+
+/// What an error says about the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// It may have been done.
+    Unknown,
+    /// It was not done, and may be done when it is asked again at once.
+    Again,
+    /// It was not done.
+    NotDone,
+    /// It will never be done with the present configuration.
+    Final,
+}
+
+/// Classifies the code of an error; `None`: there was no answer.
+pub(super) fn class_of(code: Option<&str>) -> Class {
+    let Some(code) = code else {
+        return Class::Unknown;
+    };
+    match code {
+        // A serialization failure, a deadlock, a lock that was not available, and swaps that could not be done together.
+        "40001" | "40P01" | "55P03" | "22012" => Class::Again,
+        // Canceled, a standby, starting up, no such cursor.
+        "57014" | "25006" | "57P03" => Class::NotDone,
+        "57P04" => Class::Final,
+        _ => match &code[..code.len().min(2)] {
+            // Insufficient resources: no space, no memory, too many connections.
+            "53" => Class::NotDone,
+            // A password, a missing database, a missing right, table or function.
+            "28" | "3D" | "3F" | "42" | "0A" => Class::Final,
+            _ => Class::Unknown,
+        },
+    }
+}
+
+/// Returns whether this server takes no writes at the moment, so that another one may be the primary.
+pub(super) fn is_standby(error: &Error) -> bool {
+    matches!(code(error), Some("25006" | "57P03" | "57P01" | "57P02"))
+}
+
+pub(super) fn code(error: &Error) -> Option<&str> {
+    error.code().map(SqlState::code)
+}
+
+/// Describes the error of a request that was sent.
+pub(super) fn failure(error: &Error) -> Failure {
+    let code = code(error);
+    let shown = code.unwrap_or_default();
+    match class_of(code) {
+        Class::Unknown if code.is_none() => {
+            Failure::unanswered("the connection to PostgreSQL broke before the answer")
+        }
+        Class::Unknown => Failure::unanswered(format!(
+            "PostgreSQL ended the request with the error {shown}"
+        )),
+        Class::Again | Class::NotDone => Failure::refused(match shown {
+            "53100" => "the disk of PostgreSQL is full".to_owned(),
+            "53300" => "PostgreSQL has too many connections; raise `max_connections`".to_owned(),
+            "25006" => "the PostgreSQL server is a standby, which takes no locks; name all servers in the URL".to_owned(),
+            _ => format!("PostgreSQL did not do it: error {shown}"),
+        }),
+        Class::Final => Failure::misconfigured(match shown {
+            "42501" => "the role may not use the table of the locks; grant it USAGE on the schema lockkit, SELECT, INSERT, \
+                        UPDATE and DELETE on lockkit.cell, and USAGE and UPDATE on the sequence lockkit.revision"
+                .to_owned(),
+            "42P01" | "3F000" => "the table of the locks is missing; connect again, so that it is created".to_owned(),
+            _ => format!("PostgreSQL refuses the request: error {shown}"),
+        }),
+    }
+}
+
+/// Describes why no connection was made.
+pub(super) fn not_connected(error: &Error) -> Failure {
+    let code = code(error);
+    let shown = code.unwrap_or_default();
+    match class_of(code) {
+        Class::Final => Failure::misconfigured(match shown {
+            "28P01" => "PostgreSQL refuses the password of the URL".to_owned(),
+            "28000" => "PostgreSQL admits no such user from here; look at pg_hba.conf, and at `sslmode` of the URL".to_owned(),
+            "3D000" => "the database of the URL does not exist".to_owned(),
+            _ => format!("PostgreSQL refuses the connection: error {shown}"),
+        }),
+        _ => match super::tls::refusal(error) {
+            Some(why) => Failure::misconfigured(why),
+            None if code.is_some() => Failure::refused(format!(
+                "PostgreSQL does not admit a connection at the moment: error {shown}"
+            )),
+            None => Failure::refused("no PostgreSQL server of the URL can be reached that takes writes"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_says_whether_the_request_may_have_been_done() {
+        for (code, class) in [
+            (None, Class::Unknown),
+            (Some("57P01"), Class::Unknown),
+            (Some("XX000"), Class::Unknown),
+            (Some("08006"), Class::Unknown),
+            (Some("40001"), Class::Again),
+            (Some("40P01"), Class::Again),
+            (Some("55P03"), Class::Again),
+            (Some("53100"), Class::NotDone),
+            (Some("53300"), Class::NotDone),
+            (Some("57014"), Class::NotDone),
+            (Some("25006"), Class::NotDone),
+            (Some("42501"), Class::Final),
+            (Some("42P01"), Class::Final),
+            (Some("28P01"), Class::Final),
+            (Some("3D000"), Class::Final),
+        ] {
+            assert_eq!(class_of(code), class, "{code:?}");
+        }
+    }
+}

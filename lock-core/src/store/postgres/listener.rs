@@ -1,0 +1,67 @@
+//! The connection on which the messages to this manager arrive.
+//!
+//! Its session holds an advisory lock with the address of the manager for as long as it listens. A statement that hands a key
+//! over asks whether that lock is free: then nobody listens there. The server frees the lock with the session.
+
+use tokio_postgres::{AsyncMessage, Client};
+
+use super::connection::{Driver, open};
+use super::failure::failure;
+use super::{Link, PostgresCells, channel};
+use crate::base::machine::sleep;
+use crate::lease::backoff::pause_after_failure;
+use crate::store::cells::message;
+use crate::store::{Event, Events, Failure};
+
+impl PostgresCells {
+    /// Listens for as long as the manager lives.
+    pub(super) async fn listen(&self, events: Events) {
+        if self.url.is_deaf() {
+            self.listening.send_replace(Some(false));
+            return;
+        }
+        let mut failures = 0;
+        loop {
+            if let Ok((client, mut driver)) = self.start_listening(&events).await {
+                failures = 0;
+                self.listening.send_replace(Some(true));
+                // Messages of the time before are lost, and waiters have polled so far.
+                events.notify(Event::Interrupted);
+                // A server that takes no writes any more sends no messages about them.
+                let mut link = self.link.subscribe();
+                tokio::select! {
+                    () = driver.ended() => {}
+                    _ = link.wait_for(|link| !matches!(link, Link::Up(_))) => {}
+                }
+                drop(client);
+                self.listening.send_replace(Some(false));
+                events.notify(Event::Interrupted);
+            }
+            self.listening.send_replace(Some(false));
+            failures += 1;
+            sleep(pause_after_failure(failures)).await;
+        }
+    }
+
+    async fn start_listening(&self, events: &Events) -> Result<(Client, Driver), Failure> {
+        let told = events.clone();
+        let hear = move |message| {
+            if let AsyncMessage::Notification(notification) = message
+                && let Some(event) = message::read(notification.payload())
+            {
+                told.notify(event);
+            }
+        };
+        self.connection().await?;
+        let (client, driver) = open(self.url.listening(), &self.tls, hear).await?;
+        let (address, channel) = (u64::from(self.manager).cast_signed(), channel(self.manager));
+        // The lock may be that of an earlier session, which the server has not noticed to be gone.
+        let listen = format!(
+            "SET statement_timeout = 0; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
+             SET tcp_keepalives_count = 3; LISTEN \"{channel}\"; SELECT pg_advisory_lock({address})"
+        );
+        let listened = client.batch_execute(&listen).await;
+        listened.map_err(|error| failure(&error))?;
+        Ok((client, driver))
+    }
+}

@@ -1,0 +1,152 @@
+//! Tests the check of a lock inside a user's own transaction.
+
+use std::time::Duration;
+
+use lock_core::operator::Forced;
+use lock_core::{LockGuard, LockManager, ReleaseMode, Renew, Wait};
+use lock_tests::{SqlServer, needs, wait};
+use tokio_postgres::{Client, NoTls};
+
+use super::{its_turn, long, manager, table, taken};
+
+async fn client(server: &SqlServer) -> Client {
+    let connected = tokio_postgres::connect(server.url(), NoTls).await;
+    let (client, connection) = connected.expect("a server");
+    tokio::spawn(connection);
+    client
+}
+
+/// Begins a transaction and checks the lock in it. Returns whether the lock has its row.
+async fn checks(client: &Client, guard: &LockGuard) -> bool {
+    client.batch_execute("BEGIN").await.expect("a transaction");
+    let fence: i64 = guard.fencing_token().into();
+    let sql = guard.check_sql().expect("on PostgreSQL");
+    let found = client.query_opt(sql, &[&guard.key(), &fence]).await;
+    found.expect("an answer").is_some()
+}
+
+/// Takes a lock that is not renewed, and waits until it has run out.
+async fn run_out(locks: &LockManager) -> LockGuard {
+    let request = locks.lock("k").ttl(Duration::from_millis(300));
+    let guard = request.renew(Renew::Off).acquire().await.expect("free");
+    guard.lost().await;
+    guard
+}
+
+/// The time for which a test watches that something does not happen.
+const WATCHED: Duration = Duration::from_millis(300);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_renewal_passes_a_transaction_that_has_checked_the_lock() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let locks = manager(server.url()).await;
+    let guard = taken(&locks, "k", Duration::from_secs(3)).await;
+    let client = client(&server).await;
+    assert!(checks(&client, &guard).await);
+    let table = table(&server);
+    for _ in 0..2 {
+        let left = table.left("k").expect("held");
+        wait::eventually("the lock is renewed", async || {
+            table.left("k").expect("held") > left
+        })
+        .await;
+    }
+    assert!(guard.is_valid());
+    client.batch_execute("COMMIT").await.expect("a commit");
+    guard.release().await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_take_over_waits_for_the_commit_and_the_first_owner_finds_no_row() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
+    let client = client(&server).await;
+    let request = locks.lock("k").ttl(Duration::from_secs(1));
+    let guard = request.renew(Renew::Off).acquire().await.expect("free");
+    assert!(checks(&client, &guard).await);
+    guard.lost().await;
+    let next = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    tokio::time::sleep(WATCHED).await;
+    assert!(!next.is_finished());
+    client.batch_execute("COMMIT").await.expect("a commit");
+    let next = its_turn(next).await;
+    assert!(!checks(&client, &guard).await, "it was replaced");
+    client.batch_execute("ROLLBACK").await.expect("an answer");
+    assert!(checks(&client, &next).await);
+    client.batch_execute("COMMIT").await.expect("a commit");
+    next.release().await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_of_an_operator_waits_for_the_commit() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let locks = manager(server.url()).await;
+    let operator = manager(server.url()).await.operator("ops");
+    let client = client(&server).await;
+    let guard = taken(&locks, "k", long()).await;
+    assert!(checks(&client, &guard).await);
+    let seen = operator.inspect("k").await.expect("an inspection");
+    let holder = seen.holders()[0].clone();
+    let order = tokio::spawn(async move { operator.force(&holder).because("a test").await });
+    tokio::time::sleep(WATCHED).await;
+    assert!(!order.is_finished());
+    client.batch_execute("COMMIT").await.expect("a commit");
+    let forced = order.await.expect("no panic").expect("an answer");
+    assert_ne!(forced, Forced::Changed);
+    wait::eventually("the row is not the owner's any more", async || {
+        let found = checks(&client, &guard).await;
+        client.batch_execute("ROLLBACK").await.expect("an answer");
+        !found
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_before_the_commit_takes_effect_behind_it() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
+    let client = client(&server).await;
+    let request = locks.lock("k").ttl(long()).release(ReleaseMode::Background);
+    let guard = request.acquire().await.expect("free");
+    assert!(checks(&client, &guard).await);
+    drop(guard);
+    tokio::time::sleep(WATCHED).await;
+    let early = other.lock("k").try_acquire().await;
+    assert!(early.expect("an answer").is_none());
+    client.batch_execute("COMMIT").await.expect("a commit");
+    table(&server).is_clean().await;
+}
+
+#[tokio::test]
+async fn an_owner_that_was_replaced_finds_no_row() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
+    let client = client(&server).await;
+    let first = run_out(&locks).await;
+    let next = other.lock("k").ttl(long()).wait(long()).acquire().await;
+    let next = next.expect("free");
+    assert!(!checks(&client, &first).await);
+    client.batch_execute("ROLLBACK").await.expect("an answer");
+    next.release().await.expect("held");
+    assert!(!checks(&client, &first).await);
+    client.batch_execute("ROLLBACK").await.expect("an answer");
+}
+
+#[tokio::test]
+async fn the_check_of_a_released_lock_finds_no_row() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let locks = manager(server.url()).await;
+    let client = client(&server).await;
+    let guard = taken(&locks, "k", long()).await;
+    let (key, fence): (_, i64) = (guard.key().to_owned(), guard.fencing_token().into());
+    let sql = guard.check_sql().expect("on PostgreSQL");
+    guard.release().await.expect("held");
+    let found = client.query_opt(sql, &[&key, &fence]).await;
+    assert!(found.expect("an answer").is_none());
+}

@@ -1,0 +1,74 @@
+//! Tests copies of an acquire that reach the server late, because the network has held them.
+
+use std::time::Duration;
+
+use lock_core::LockManager;
+use lock_tests::{Direction, Proxy, SqlServer, needs, wait};
+
+use super::{long, manager, table, taken};
+
+/// The time after which a copy of an acquire refuses itself, and more.
+const LATE: Duration = Duration::from_secs(5);
+
+/// Sends an acquire of `k` whose first copy stays in the proxy, and then releases the lock. Returns its manager.
+async fn leaves_a_copy(proxy: &Proxy, url: &str) -> LockManager {
+    let locks = manager(url).await;
+    taken(&locks, "warm", long())
+        .await
+        .release()
+        .await
+        .expect("held");
+    proxy.freeze();
+    let before = proxy.held(Direction::Requests);
+    let acquire = tokio::spawn(locks.lock("k").ttl(long()).acquire());
+    wait::eventually("the first copy is in the proxy", async || {
+        proxy.held(Direction::Requests) > before
+    })
+    .await;
+    proxy.outlive_clients();
+    // The manager may send the acquire again, or say that the server has not answered.
+    if let Ok(guard) = acquire.await.expect("no panic") {
+        guard.release().await.expect("held");
+    }
+    locks
+}
+
+async fn arrives(proxy: &Proxy) {
+    proxy.thaw();
+    wait::eventually("the copy arrives", async || {
+        proxy.held(Direction::Requests) == 0
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_of_an_acquire_that_arrives_after_five_seconds_takes_no_lock() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let proxy = Proxy::to(server.address());
+    let locks = leaves_a_copy(&proxy, &server.url_through(&proxy)).await;
+    let table = table(&server);
+    table.is_clean().await;
+    tokio::time::sleep(LATE).await;
+    // Nothing is left to undo the copy.
+    locks.drain(wait::PATIENCE).await;
+    drop(locks);
+    arrives(&proxy).await;
+    // A test cannot prove that no lock ever comes, so it watches for a while.
+    let comes = tokio::task::block_in_place(|| {
+        wait::holds_within(Duration::from_secs(1), || table.taken() > 0)
+    });
+    assert!(!comes, "a late copy has taken the key");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_of_an_acquire_that_arrives_in_time_is_undone() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let proxy = Proxy::to(server.address());
+    let locks = leaves_a_copy(&proxy, &server.url_through(&proxy)).await;
+    arrives(&proxy).await;
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+    table(&server).is_clean().await;
+}

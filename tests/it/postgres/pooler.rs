@@ -1,0 +1,56 @@
+//! Tests a pooler that gives each transaction another connection.
+
+use lock_core::{LockManager, Wait};
+use lock_tests::{Pooler, SqlServer, needs};
+
+use super::{its_turn, long, manager, table, taken};
+
+/// Takes a lock, hands it to a waiter, and renews neither. Returns nothing, and leaves nothing.
+async fn hands_over(server: &SqlServer, locks: &LockManager, other: &LockManager) {
+    for key in ["k", "l"] {
+        let guard = taken(locks, key, long()).await;
+        assert!(
+            other
+                .lock(key)
+                .try_acquire()
+                .await
+                .expect("an answer")
+                .is_none()
+        );
+        let waiter = tokio::spawn(other.lock(key).ttl(long()).wait(Wait::Forever).acquire());
+        tokio::task::yield_now().await;
+        guard.release().await.expect("held");
+        its_turn(waiter).await.release().await.expect("held");
+    }
+    table(server).is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_a_pooler_waiters_are_told_by_a_way_of_their_own() {
+    needs!(postgres);
+    needs!(pgbouncer);
+    let server = SqlServer::postgres();
+    let pooler = Pooler::start(&server, 3);
+    let url = format!("{}?prepare=off&listen={}", pooler.url(), server.url());
+    let (locks, other) = (manager(&url).await, manager(&url).await);
+    let guard = taken(&locks, "w", long()).await;
+    let waiter = tokio::spawn(other.lock("w").ttl(long()).wait(Wait::Forever).acquire());
+    table(&server).queued(1).await;
+    guard.release().await.expect("held");
+    its_turn(waiter).await.release().await.expect("held");
+    hands_over(&server, &locks, &other).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_a_pooler_alone_waiters_ask_again_and_the_audit_says_so() {
+    needs!(postgres);
+    needs!(pgbouncer);
+    let server = SqlServer::postgres();
+    let pooler = Pooler::start(&server, 3);
+    let url = format!("{}?prepare=off", pooler.url());
+    let (locks, other) = (manager(&url).await, manager(&url).await);
+    hands_over(&server, &locks, &other).await;
+    let findings = locks.audit().await.expect("an audit");
+    let said: Vec<_> = findings.iter().map(ToString::to_string).collect();
+    assert!(said.iter().any(|line| line.contains("pooler")), "{said:#?}");
+}

@@ -1,0 +1,126 @@
+//! Tests a server that is killed and started again. It keeps what it has committed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockManager, ReleaseMode, Wait};
+use lock_tests::{SqlServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{its_turn, long, manager, table, taken};
+
+/// Returns a limit that is longer than a request may stay unanswered, with time for a busy machine.
+fn bounded() -> Duration {
+    Duration::from_secs(10)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_keeps_the_lock_which_is_renewed_there() {
+    needs!(postgres);
+    let mut server = SqlServer::postgres();
+    let locks = manager(server.url()).await;
+    let guard = taken(&locks, "k", Duration::from_secs(9)).await;
+    server.kill();
+    server.start_again();
+    let table = table(&server);
+    let left = table.left("k").expect("kept");
+    wait::eventually("the lock is renewed again", async || {
+        table.left("k").expect("kept") > left
+    })
+    .await;
+    assert!(guard.is_valid());
+    guard.release().await.expect("held");
+    table.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiters_survive_a_restart() {
+    needs!(postgres);
+    let mut server = SqlServer::postgres();
+    let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
+    let guard = taken(&locks, "k", long()).await;
+    let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
+    table(&server).queued(1).await;
+    server.kill();
+    server.start_again();
+    wait::eventually("both managers listen", async || {
+        server.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == "2"
+    })
+    .await;
+    guard.release().await.expect("held");
+    its_turn(waiter).await.release().await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_killed_under_load_is_unavailable_and_never_busy() {
+    needs!(postgres);
+    let mut server = SqlServer::postgres();
+    let locks = LockManager::connect(server.url()).await.expect("a manager");
+    let over = Arc::new(AtomicBool::new(false));
+    let (granted, refused) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let tasks: Vec<_> = (0..32)
+        .map(|task| {
+            let (locks, over) = (locks.clone(), Arc::clone(&over));
+            let (granted, refused) = (Arc::clone(&granted), Arc::clone(&refused));
+            tokio::spawn(async move {
+                for round in 0.. {
+                    if over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    // The server keeps a lock whose grant was not answered until it is undone, so each key is a new one.
+                    let request = locks.lock(format!("k{task}:{round}")).ttl(long());
+                    let answer = timeout(bounded(), request.acquire()).await;
+                    match answer.expect("bounded") {
+                        Ok(guard) => {
+                            granted.fetch_add(1, Ordering::Relaxed);
+                            // The server may be gone. The lock is then released in the background.
+                            drop(guard.release().await);
+                        }
+                        Err(error) => {
+                            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+                            refused.fetch_add(1, Ordering::Relaxed);
+                            tokio::time::sleep(Duration::from_millis(1)).await;
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    for _ in 0..2 {
+        let before = granted.load(Ordering::Relaxed);
+        let work = async || granted.load(Ordering::Relaxed) > before + 200;
+        wait::eventually("there is load", work).await;
+        server.kill();
+        let before = refused.load(Ordering::Relaxed);
+        let out = async || refused.load(Ordering::Relaxed) > before + 200;
+        wait::eventually("every task has its error", out).await;
+        server.start_again();
+        let before = granted.load(Ordering::Relaxed);
+        let back = async || granted.load(Ordering::Relaxed) > before;
+        wait::eventually("locks are granted again", back).await;
+    }
+    over.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+    table(&server).is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_is_done_when_the_server_dies_keeps_its_result() {
+    needs!(postgres);
+    for release in [ReleaseMode::Await, ReleaseMode::Background] {
+        let mut server = SqlServer::postgres();
+        let locks = LockManager::connect(server.url()).await.expect("a manager");
+        let request = locks.lock("k").ttl(long()).release(release);
+        let body = async {
+            server.kill();
+            "done"
+        };
+        let outcome = timeout(bounded(), request.run(body)).await;
+        assert_eq!(outcome.expect("bounded").expect("the body ran"), "done");
+    }
+}
