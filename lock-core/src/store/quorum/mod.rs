@@ -11,10 +11,9 @@
 //! and of a writer share a node, and that node refuses the second of them. Permits cannot be counted so: with two
 //! permits on three nodes, each node lets two owners in, and three owners have a majority.
 //!
-//! A node keeps the lock as a single server does, so that clients of other libraries exclude these locks node
-//! by node. It also keeps the queue of waiters, and one hash with the registers and its own name. A node never
-//! gives a lock to a waiter, because one node cannot know who holds a majority. It notifies the first waiter in
-//! its queue that the key is free, and the notified waiters try.
+//! A node keeps the lock as a single server does, so that clients of other libraries exclude these locks node by node. It also
+//! keeps the queue of waiters, and one hash with the registers and its own name. A node gives a lock to no waiter, because one
+//! node cannot know who holds a majority. It notifies its first waiter that the key is free, and the notified waiters try.
 
 mod acquire;
 #[cfg(all(test, feature = "test-util"))]
