@@ -11,7 +11,7 @@ const SETTLED: u64 = 300 * MILLI;
 /// A token above it cannot be counted from.
 const HIGHEST: u64 = 9_000_000_000_000_000;
 /// How often a lock goes on inside a process before the store has it again.
-const PASSES: u64 = 32;
+pub(super) const PASSES: u64 = 32;
 
 impl Ledger {
     pub fn check_causes(&mut self, plan: &Plan, state: &State) {

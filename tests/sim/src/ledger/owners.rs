@@ -1,5 +1,6 @@
 //! One owner, and tokens that rise.
 
+use super::causes::PASSES;
 use super::{Answer, Call, Claim, Ledger, Owning, limits};
 use crate::plan::{Plan, Topology};
 use crate::world::{EPOCH, Fault, Kind, MICRO, State};
@@ -85,9 +86,18 @@ impl Ledger {
         }
     }
 
-    /// Returns whether the lease of an owner ran out, and its slot may have moved to a node whose clock is behind.
+    /// Returns whether the lease of an owner ran out, maybe with a later owner of its process to whom it was passed, and its slot
+    /// may have moved to a node whose clock is behind.
     fn has_no_note(&self, plan: &Plan, claim: &Claim) -> bool {
-        let ran_out = matches!(self.calls[claim.call].answer, Answer::RanOut | Answer::Lost);
+        let process = self.calls[claim.call].process;
+        let passed = claim.token..=claim.token + PASSES;
+        let ran_out = self.claims.iter().any(|it| {
+            let call = &self.calls[it.call];
+            it.key == claim.key
+                && call.process == process
+                && passed.contains(&it.token)
+                && matches!(call.answer, Answer::RanOut | Answer::Lost)
+        });
         let steps = plan.has(|fault| fault.clock_step().is_some());
         ran_out && (steps || !plan.clocks.is_empty()) && plan.has(Fault::moves_keys)
     }
