@@ -2,7 +2,7 @@
 //!
 //! Each lock is a *lease* with a deadline, and the keeper renews it while you work. The owner
 //! notices a *loss* before the server may grant the key to another client. Each grant has a
-//! *fencing token* that a database can check. The locks are in Redis, or in the process for tests
+//! *fencing token* that a database can check. The locks are in Redis, in PostgreSQL, or in the process for tests
 //! and single-process services.
 //!
 //! ```
