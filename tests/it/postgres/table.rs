@@ -78,13 +78,17 @@ impl<'a> Table<'a> {
 
     /// Counts the keys that are taken.
     pub(crate) fn taken(&self) -> usize {
+        self.taken_keys().len()
+    }
+
+    pub(crate) fn taken_keys(&self) -> Vec<String> {
         block_on(async {
             let mut locks = self.inspector.operator("tests").list("*");
-            let mut count = 0;
+            let mut keys = Vec::new();
             while let Some(page) = locks.next_page().await.expect("a page") {
-                count += page.len();
+                keys.extend(page.iter().map(|lock| lock.key().to_owned()));
             }
-            count
+            keys
         })
     }
 
