@@ -203,7 +203,7 @@ impl Attempt {
     }
 
     /// When to ask once more although the last answer was a refusal: an earlier question may be granted behind it, in the
-    /// place of the lease that was in the way, and nobody is told of such a grant.
+    /// place of the lease that was in the way, and the store tells no waiter of such a grant.
     pub(super) fn asks_by(&self) -> Moment {
         match self.arrives_by > self.asked {
             true => self.arrives_by,

@@ -243,7 +243,7 @@ struct Work {
     guess: Guess,
     /// The clock of the store when it had that; `None`: it may have something else.
     fact: Option<ServerTime>,
-    /// The addresses at which nobody listens.
+    /// The addresses of managers that do not listen.
     deaf: Vec<Address>,
     step: Step,
 }

@@ -82,7 +82,7 @@ pub(crate) struct Swap {
     pub(crate) fence: OwnerFence,
     /// Whether an owner loses the key by this write. The write then waits until no transaction checks the key.
     pub(crate) ends_a_hold: bool,
-    /// Whether the write may be lost in a crash of the store: it gives the key to nobody.
+    /// Whether a crash of the store may lose the write. It then gives the key to no waiter.
     pub(crate) may_be_lost: bool,
     /// All of the receivers must listen, or nothing is written.
     pub(crate) pushes: Vec<Push>,
@@ -106,7 +106,7 @@ pub(crate) struct Written {
     pub(crate) at: ServerTime,
 }
 
-/// What a store has of a key.
+/// The document of a key in the store, with its last write.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) written: Written,
