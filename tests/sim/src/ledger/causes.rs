@@ -34,9 +34,12 @@ impl Ledger {
             }
             let wrong = match plan.topology {
                 _ if plan.weather == Weather::Momentary => uncaused_by_a_moment(plan, call),
-                Topology::One | Topology::Replicas if plan.is_plain() => {
-                    uncaused(plan, call, self.asked_by_its_process(number), &state.late)
-                }
+                Topology::One | Topology::Replicas if plan.is_plain() => uncaused(
+                    plan,
+                    call,
+                    || self.asked_by_its_process(number),
+                    &state.late,
+                ),
                 _ => uncaused_in_calm(plan, call),
             };
             if let Some(rule) = wrong {
@@ -180,14 +183,19 @@ pub(super) fn is_slow(plan: &Plan) -> bool {
 }
 
 /// `asked`: when the process asked for the lock of the call.
-fn uncaused(plan: &Plan, call: &Call, asked: u64, late: &[Late]) -> Option<&'static str> {
+fn uncaused(
+    plan: &Plan,
+    call: &Call,
+    asked: impl Fn() -> u64,
+    late: &[Late],
+) -> Option<&'static str> {
     if plan.stops_inside || plan.habits.blocks > 0 {
         return None;
     }
     let is_ok = match (&call.answer, call.lost) {
         (Answer::Refused(why), _) => is_refused_for(plan, call, why, call.asked, call.answered),
         (Answer::Lost | Answer::NotReleased(_), Some(lost)) => {
-            is_lost_for(plan, call, asked, lost) || is_lost_to_late_segments(call, late, lost)
+            is_lost_for(plan, call, asked(), lost) || is_lost_to_late_segments(call, late, lost)
         }
         (Answer::NotReleased(why), None) if why.starts_with("Lost") => {
             // The lease may run out before the release arrives.
@@ -195,7 +203,7 @@ fn uncaused(plan: &Plan, call: &Call, asked: u64, late: &[Late]) -> Option<&'sta
             let ended = call.ended.unwrap_or(u64::MAX);
             let over = left + call.left_with - call.left_with / 100;
             over <= ended
-                || loses(plan, call, asked, ended)
+                || loses(plan, call, asked(), ended)
                 || is_lost_to_late_segments(call, late, ended)
         }
         (Answer::NotReleased(why), None) => {

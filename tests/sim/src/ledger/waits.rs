@@ -167,13 +167,16 @@ impl Ledger {
             let from = from.min(until);
             if is_near {
                 free = free.max(excused(plan, free, from));
+            }
+            // Asked only where it matters, because it looks at all calls.
+            if is_near && from > free + limit {
                 let call = &self.calls[number];
                 free = free.max(self.left_amid_the_dead(plan, call, ended).min(from));
                 if is_given_unseen(plan, state, &self.calls[number], from) {
                     free = free.max(from);
                 }
             }
-            // Asked last, because it looks at all calls.
+            // Asked last for the same reason.
             let is_excused = || {
                 let mut keys = self.calls[number].keys.iter();
                 let is_unheard = keys.any(|key| self.is_end_unheard(plan, state, *key, ended));

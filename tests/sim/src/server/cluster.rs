@@ -2,6 +2,7 @@
 //!
 //! Each node has a view of its own. An operator, or the messages of other nodes, change it.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::pubsub::push_to;
@@ -31,6 +32,8 @@ pub struct Cluster {
     pub epoch: u64,
     epochs: Vec<u64>,
     owners: Vec<Option<usize>>,
+    /// The ranges of slots that have one owner: the first, the last, the owner. Found again after each change of `owners`.
+    ranges: OnceCell<Vec<(usize, usize, usize)>>,
     /// The slots that this node gives away, and to which node.
     migrating: BTreeMap<usize, usize>,
     importing: BTreeSet<usize>,
@@ -49,6 +52,7 @@ impl Cluster {
             epochs: (1..).take(nodes.len()).collect(),
             nodes,
             owners,
+            ranges: OnceCell::new(),
             migrating: BTreeMap::new(),
             importing: BTreeSet::new(),
             published: Vec::new(),
@@ -61,8 +65,13 @@ impl Cluster {
 
     /// Gives a slot to a node. That ends its move.
     pub fn assign(&mut self, slot: usize, owner: Option<usize>) {
-        self.owners[slot] = owner;
+        self.own(slot, owner);
         self.settle(slot);
+    }
+
+    fn own(&mut self, slot: usize, owner: Option<usize>) {
+        self.owners[slot] = owner;
+        self.ranges.take();
     }
 
     /// The epoch of this node's own slots.
@@ -79,7 +88,7 @@ impl Cluster {
             let before = self.owners[*slot];
             if before.is_none_or(|before| before == owner || self.epochs[before] < epoch) {
                 match owner != self.me && self.importing.contains(slot) {
-                    true => self.owners[*slot] = Some(owner),
+                    true => self.own(*slot, Some(owner)),
                     false => self.assign(*slot, Some(owner)),
                 }
             }
@@ -116,16 +125,17 @@ impl Cluster {
         !self.migrating.is_empty() || !self.importing.is_empty()
     }
 
-    /// The ranges of slots that have one owner.
-    fn ranges(&self) -> Vec<(usize, usize, usize)> {
-        let mut ranges = Vec::new();
-        let mut first = 0;
-        for range in self.owners.chunk_by(|one, next| one == next) {
-            let last = first + range.len() - 1;
-            ranges.extend(range[0].map(|owner| (first, last, owner)));
-            first = last + 1;
-        }
-        ranges
+    fn ranges(&self) -> &[(usize, usize, usize)] {
+        self.ranges.get_or_init(|| {
+            let mut ranges = Vec::new();
+            let mut first = 0;
+            for range in self.owners.chunk_by(|one, next| one == next) {
+                let last = first + range.len() - 1;
+                ranges.extend(range[0].map(|owner| (first, last, owner)));
+                first = last + 1;
+            }
+            ranges
+        })
     }
 }
 
@@ -139,7 +149,8 @@ pub(super) fn asking(server: &mut Server, _: &[&[u8]]) -> Answer {
 pub(super) fn info(server: &mut Server, _: &[&[u8]]) -> Answer {
     let cluster = of(server)?;
     let state = if cluster.serves { "ok" } else { "fail" };
-    let assigned = cluster.owners.iter().flatten().count();
+    let ranges = cluster.ranges().iter();
+    let assigned: usize = ranges.map(|(first, last, _)| last - first + 1).sum();
     let (nodes, epoch) = (cluster.nodes.len(), cluster.epoch);
     Ok(Reply::Report(format!(
         "cluster_state:{state}\r\ncluster_slots_assigned:{assigned}\r\ncluster_known_nodes:{nodes}\r\n\
@@ -150,7 +161,7 @@ pub(super) fn info(server: &mut Server, _: &[&[u8]]) -> Answer {
 /// The ranges with their masters. Their replicas, which the kit does not read, are left out.
 pub(super) fn slots(server: &mut Server, _: &[&[u8]]) -> Answer {
     let cluster = of(server)?;
-    let ranges = cluster.ranges().into_iter().map(|(first, last, owner)| {
+    let ranges = cluster.ranges().iter().map(|&(first, last, owner)| {
         let Node { id, host, port } = &cluster.nodes[owner];
         let node = vec![
             Reply::text(host),
