@@ -92,6 +92,8 @@ impl Engine {
         let timers = Timers::new(settings.clock);
         let keeper = Keeper::new(Arc::clone(&timers), settings.operation_timeout);
         let store = store(&timers, manager);
+        #[cfg(lock_sim)]
+        let store: Arc<dyn Store> = Arc::new(crate::store::Noted { store, manager });
         let engine = Arc::new_cyclic(|engine: &Weak<Self>| Engine {
             tokens: TokenSource::new(manager),
             timers: Arc::clone(&timers),

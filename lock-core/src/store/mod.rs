@@ -32,6 +32,8 @@ mod cells;
 mod event;
 mod lane;
 mod memory;
+#[cfg(lock_sim)]
+mod noted;
 mod operation;
 #[cfg(all(test, feature = "redis"))]
 mod operation_tests;
@@ -59,6 +61,8 @@ use crate::lease::backoff::OUTAGE;
 pub(crate) use self::event::{Event, Events, News};
 pub(crate) use self::lane::{AcquireRoute, Lane, ReleaseRoute};
 pub(crate) use self::memory::MemoryStore;
+#[cfg(lock_sim)]
+pub(crate) use self::noted::Noted;
 pub(crate) use self::operation::{
     AcquireAll, AcquireCommand, Cooldown, Extension, Operation, Queueing, Raise, Release, Replaced,
     Swap,

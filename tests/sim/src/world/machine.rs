@@ -107,6 +107,12 @@ impl World for Ambient {
         });
         Box::pin(Dial(Some(Socket(connection))))
     }
+
+    fn note(&self, step: &dyn Fn() -> String) {
+        let process = self.process();
+        self.0
+            .change(|state| state.log(|| format!("p{process} {}", step())));
+    }
 }
 
 impl Sim {

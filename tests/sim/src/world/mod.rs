@@ -251,6 +251,11 @@ impl State {
         for word in words.iter().chain([&self.now]) {
             self.trace = (self.trace.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
+        self.log(text);
+    }
+
+    /// Notes something in the log alone.
+    fn log(&mut self, text: impl FnOnce() -> String) {
         if self.settings.logs {
             let line = format!("{:>12.6} {}", self.now as f64 / 1e9, text());
             self.log.push(line);

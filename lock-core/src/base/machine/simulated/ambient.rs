@@ -29,6 +29,10 @@ pub(crate) fn process_id() -> u32 {
     world().process_id()
 }
 
+pub(crate) fn note(step: impl Fn() -> String) {
+    world().note(&step);
+}
+
 pub(crate) fn thread(
     name: &str,
     main: impl Future<Output = ()> + Send + 'static,

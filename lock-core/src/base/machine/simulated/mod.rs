@@ -63,6 +63,8 @@ pub trait World {
     fn clear_timer(&self, timer: u64);
     /// Connects to the server at `address`, such as `10.0.0.1:6379`.
     fn connect(&self, address: &str) -> Connecting;
+    /// Notes a step of the process in the log, if there is one.
+    fn note(&self, step: &dyn Fn() -> String);
 }
 
 thread_local! {
