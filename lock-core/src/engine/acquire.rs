@@ -269,6 +269,8 @@ impl Doubt {
     }
 }
 
+#[cfg(all(test, feature = "test-util"))]
+mod late_tests;
 #[cfg(test)]
 #[path = "acquire_tests.rs"]
 mod tests;

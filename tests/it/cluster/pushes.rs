@@ -3,7 +3,7 @@
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
 
-use super::{IMPATIENT, Waiter, its_turn, long, manager, taken};
+use super::{IMPATIENT, PATIENT, Waiter, its_turn, long, manager, taken};
 use crate::conformance::shared_cluster;
 
 /// Waits for a key, and returns when the waiter is in the queue.
@@ -103,6 +103,31 @@ async fn when_the_node_that_a_manager_listens_on_is_frozen_it_listens_on_another
     .await;
     drop(locks);
     frozen.cont();
+}
+
+#[tokio::test]
+async fn waiters_ask_again_when_the_node_of_their_key_is_back_without_its_data() {
+    needs!(redis);
+    let cluster = RedisCluster::start(PATIENT);
+    let (locks, other) = (manager(&cluster).await, manager(&cluster).await);
+    let heard: Vec<u16> = listening(&cluster).iter().map(|it| it.port()).collect();
+    // Otherwise the managers notice that their own connection has broken.
+    let key = one_on_each(&cluster, "forgotten").into_iter().find(|key| {
+        let port = cluster.master_of(&format!("lockkit:{key}")).port();
+        !heard.contains(&port)
+    });
+    let key = key.expect("a master on which no manager listens");
+    let node = cluster.master_of(&format!("lockkit:{key}"));
+    let lost = taken(&locks, &key, long()).await;
+    let waiter = waits(&cluster, &other, &key).await;
+    node.kill();
+    // The second ping looks at the nodes after the first one has found that a node is silent.
+    for _ in 0..2 {
+        wait::eventually("the node is missed", async || other.ping().await.is_err()).await;
+    }
+    node.start_again();
+    its_turn(waiter).await.release().await.expect("held");
+    drop(lost);
 }
 
 #[tokio::test]
