@@ -251,4 +251,27 @@ mod tests {
         let unanswered = Answer::NotReleased("Unavailable".to_owned());
         assert_eq!(broken(&unanswered, 5), [rule]);
     }
+
+    /// The first owner's lock goes on with a second one inside its process, which loses the lock.
+    #[test]
+    fn no_token_is_noted_where_the_lock_ran_out_with_a_later_owner_of_the_process() {
+        let fault = Fault::GiveWay { server: 0 };
+        let broken = |answer: Answer, passed: u64, key: usize| {
+            let mut plan = with(fault.clone());
+            plan.clocks = vec![0, -1];
+            let mut ledger = Ledger::default();
+            for (token, at) in [(5, 1), (passed, 2), (4, 6)] {
+                owns(&mut ledger, Owning::Alone, token, at, at + 1);
+            }
+            (ledger.calls[1].answer, ledger.claims[1].key) = (answer, key);
+            let sim = world();
+            sim.look(|state| ledger.check_owners(&plan, state));
+            sim.end();
+            rules(&ledger).contains(&"a token does not rise")
+        };
+        assert!(!broken(Answer::Lost, 6, 0));
+        assert!(broken(Answer::Granted, 6, 0));
+        assert!(broken(Answer::Lost, 6 + PASSES, 0));
+        assert!(broken(Answer::Lost, 6, 1));
+    }
 }

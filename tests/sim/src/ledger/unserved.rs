@@ -102,3 +102,30 @@ fn forgets_a_waiter(plan: &Plan) -> impl Iterator<Item = u64> {
         others.filter(meets).map(|it| it.end().min(untold.end()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owning;
+    use super::super::tests::asks;
+    use super::*;
+    use crate::world::SECOND;
+
+    #[test]
+    fn a_call_is_in_the_line_of_its_process_since_the_first_that_still_waits() {
+        for (process, key, answered, since) in [
+            (0, 0, Some(5), 1),
+            (0, 0, None, 1),
+            (0, 0, Some(3), 3),
+            (1, 0, Some(5), 3),
+            (0, 1, Some(5), 3),
+        ] {
+            let mut ledger = Ledger::default();
+            let first = asks(&mut ledger, Owning::Alone, None, 1, answered);
+            ledger.calls[first].process = process;
+            ledger.calls[first].keys = vec![key];
+            let call = asks(&mut ledger, Owning::Alone, None, 3, None);
+            let it = &ledger.calls[call];
+            assert_eq!(ledger.in_line_since(it, 0), since * SECOND);
+        }
+    }
+}
