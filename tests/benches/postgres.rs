@@ -4,6 +4,7 @@
 
 mod bloat;
 mod hand_over;
+mod peer;
 mod raw;
 
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use lock_core::LockManager;
 use lock_tests::SqlServer;
 
+use self::peer::Peer;
 use self::raw::Raw;
 use crate::bars::Bars;
 use crate::machine::{self, median};
@@ -58,6 +60,7 @@ pub(crate) fn run([client, server]: [usize; 2], short: bool, bars: &mut Bars) {
 enum Way {
     Kit(Box<LockManager>),
     Raw(Raw),
+    Peer(Peer),
 }
 
 /// Prints a line for each way, and returns the kit's time of one task as a multiple of the floor.
@@ -67,6 +70,7 @@ async fn pairs(url: &str, commits: &str, rounds: usize) -> f64 {
     for raw in Raw::all(url).await {
         ways.push((raw.name(), Way::Raw(raw)));
     }
+    ways.extend(Peer::start(url).map(|peer| (peer::NAME, Way::Peer(peer))));
     let mut all = vec![[const { Vec::new() }; 2]; ways.len()];
     // The first round makes the rows and is not counted.
     for round in 0..=rounds {
@@ -102,12 +106,16 @@ async fn pairs(url: &str, commits: &str, rounds: usize) -> f64 {
 async fn turn(way: &Way, tasks: usize) -> f64 {
     let begin = Instant::now();
     let end = begin + TURN;
-    let running: Vec<_> = (0..tasks)
-        .map(|task| match way {
-            Way::Kit(locks) => tokio::spawn(kit((**locks).clone(), task, end)),
-            Way::Raw(raw) => tokio::spawn(raw.clone().pairs(task, end)),
-        })
-        .collect();
+    let start = |task| match way {
+        Way::Kit(locks) => Ok(tokio::spawn(kit((**locks).clone(), task, end))),
+        Way::Raw(raw) => Ok(tokio::spawn(raw.clone().pairs(task, end))),
+        Way::Peer(peer) => Err(peer),
+    };
+    let running: Result<Vec<_>, _> = (0..tasks).map(start).collect();
+    let running = match running {
+        Ok(running) => running,
+        Err(peer) => return peer.turn(tasks, TURN),
+    };
     let mut pairs = 0;
     for task in running {
         pairs += task.await.expect("no panic");

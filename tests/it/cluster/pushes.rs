@@ -124,7 +124,7 @@ async fn waiters_ask_again_when_the_node_of_their_key_is_back_without_its_data()
     let waiter = waits(&cluster, &other, &key).await;
     node.kill();
     // A request of the waiter's manager to this node would find that its connection has broken. Only its looks at the nodes,
-    // which are at most a second apart, find that the node is silent.
+    // each of which is about some of them and two seconds behind the last, find that the node is silent.
     tokio::time::sleep(Duration::from_secs(4)).await;
     node.start_again();
     its_turn(waiter).await.release().await.expect("held");
