@@ -101,10 +101,11 @@
 //! * `redis` (default): `redis://`, `redis-sentinel://`, `redis-cluster://` and `redlock://`, and
 //!   the re-exported `redis` crate, as `redis1`.
 //! * `postgres`: `postgres://`, a table of PostgreSQL, and `LockHandle::check_sql`, the check of a lock in a transaction.
+//! * `postgres-tls`: the same with TLS, and [`ManagerBuilder::tls_certificates`].
 //! * `axum`: [`Error`] as an axum response.
 //! * `metrics`: counters, histograms and gauges for the recorder of the `metrics` crate that the
 //!   application has installed. The guide's page "Observing" lists them, and the spans.
-//! * `tls-rustls`: TLS, as `rediss://`, `rediss-sentinel://`, `rediss-cluster://` and `redlocks://`.
+//! * `tls-rustls`: TLS to Redis, as `rediss://`, `rediss-sentinel://`, `rediss-cluster://` and `redlocks://`.
 //! * `cron`: [`every`](LockManager::every) takes a cron expression in a time zone, `Cron`.
 //! * `once`: effect and answer in one commit of your database, in the module `once`.
 //! * `operation-id`: [`OperationId`] alone.
@@ -189,7 +190,7 @@ pub use api::keep::KeptLock;
 pub use api::leader::{Leader, LeaderView, Leadership};
 pub use audit::{Finding, FindingKind};
 pub use base::acks::Acks;
-#[cfg(feature = "tls-rustls")]
+#[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
 pub use base::certificates::TlsCertificates;
 #[cfg(feature = "redis")]
 pub use base::credentials::Credentials;

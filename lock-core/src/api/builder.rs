@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::api::redis_client::RedisClient;
 use crate::api::url::redlock;
 use crate::api::url::store_url::StoreUrl;
-#[cfg(feature = "tls-rustls")]
+#[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
 use crate::base::certificates::TlsCertificates;
 #[cfg(feature = "redis")]
 use crate::base::credentials::{Credentials, Provider};
@@ -38,7 +38,7 @@ use crate::base::url_query;
 pub struct ManagerBuilder {
     pub(super) store_url: Result<StoreUrl, Error>,
     pub(super) replica_acks: u16,
-    #[cfg(feature = "tls-rustls")]
+    #[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
     pub(super) certificates: Option<TlsCertificates>,
     pub(super) settings: Settings,
 }
@@ -92,7 +92,7 @@ impl ManagerBuilder {
         Self {
             store_url,
             replica_acks: 0,
-            #[cfg(feature = "tls-rustls")]
+            #[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
             certificates: None,
             settings: Settings::default(),
         }
@@ -167,7 +167,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Sets the certificates for TLS (`rediss://…`).
+    /// Sets the certificates for TLS (`rediss://…`, and `postgres://…`, which then requires TLS).
     ///
     /// Without this setting, an authority that the system trusts must have signed the servers'
     /// certificates, and this client shows no certificate.
@@ -186,7 +186,7 @@ impl ManagerBuilder {
     ///     .await?;
     /// # drop(locks); Ok(()) }
     /// ```
-    #[cfg(feature = "tls-rustls")]
+    #[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
     pub fn tls_certificates(mut self, certificates: TlsCertificates) -> Self {
         self.certificates = Some(certificates);
         self

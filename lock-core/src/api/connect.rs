@@ -11,7 +11,7 @@ use crate::base::options::{MAX_TTL, checked_ttl};
 use crate::base::settings::Settings;
 use crate::engine::Engine;
 #[cfg(feature = "postgres")]
-use crate::store::PostgresStore;
+use crate::store::{CellStore, PostgresCells};
 use crate::store::{MOST_NODES, MemoryStore, QuorumNode};
 #[cfg(feature = "redis")]
 use crate::store::{RedisStore, ReplicaAcks};
@@ -46,7 +46,7 @@ impl ManagerBuilder {
             ..
         } = self;
         let store_url = store_url?;
-        #[cfg(feature = "tls-rustls")]
+        #[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
         let store_url = match &self.certificates {
             Some(certificates) => store_url.with_certificates(certificates)?,
             None => store_url,
@@ -99,7 +99,8 @@ impl ManagerBuilder {
             StoreUrl::Postgres(url) => {
                 let (tls, of_store) = (url.tls()?, settings.clone());
                 Engine::start(settings, None, |_, manager| {
-                    PostgresStore::new(*url, tls, &of_store, manager)
+                    let cells = PostgresCells::new(*url, tls, &of_store, manager);
+                    Arc::new(CellStore::new(cells, manager))
                 })
             }
             StoreUrl::Quorum(nodes) => {

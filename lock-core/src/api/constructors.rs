@@ -38,7 +38,7 @@ impl LockManager {
     /// certificate of this client. `valkey` may replace `redis` in all of these URLs.
     ///
     /// A `postgres://` URL takes `sslmode` (`disable`, `prefer`, `require`, `verify-full`; TLS always checks the certificate,
-    /// and needs the feature `tls-rustls`), `host` for a socket, `application_name`, and two for a pooler such as pgbouncer in
+    /// and needs the feature `postgres-tls`), `host` for a socket, `application_name`, and two for a pooler such as pgbouncer in
     /// its transaction mode: `?listen=` has the URL of a direct way for the one connection that waits for messages (in it write
     /// `&` as `%26`), and `?prepare=off` prepares no statements. The hosts are tried in their order. The table is created on the
     /// first connection; `POSTGRES_SCHEMA` has its SQL for a migration.

@@ -32,7 +32,7 @@ impl Reading {
     }
 
     /// Returns the least difference between the server's clock and this machine's.
-    pub(super) fn difference(self) -> Duration {
+    pub(crate) fn difference(self) -> Duration {
         let (least, most) = self.ahead();
         micros(least.max(-most))
     }

@@ -5,16 +5,12 @@
 
 mod clocks;
 mod judge;
-#[cfg(feature = "postgres")]
-mod postgres;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use self::clocks::{Reading, disagreements};
 pub(crate) use self::judge::{Facts, Persistence, Role};
-#[cfg(feature = "postgres")]
-pub(crate) use self::postgres::PostgresFacts;
 
 /// A setting of a server that endangers locks, with the change to make.
 ///

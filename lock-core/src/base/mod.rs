@@ -2,7 +2,7 @@
 
 pub(crate) mod acks;
 pub(crate) mod all;
-#[cfg(feature = "tls-rustls")]
+#[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
 pub(crate) mod certificates;
 pub(crate) mod clock;
 #[cfg(feature = "redis")]

@@ -58,6 +58,8 @@ use crate::base::share::ShareLimit;
 use crate::base::token::{Address, Token};
 use crate::lease::backoff::OUTAGE;
 
+#[cfg(feature = "postgres")]
+pub(crate) use self::cells::CellStore;
 pub(crate) use self::event::{Event, Events, News};
 pub(crate) use self::lane::{AcquireRoute, Lane, ReleaseRoute};
 pub(crate) use self::memory::MemoryStore;
@@ -76,7 +78,7 @@ pub(crate) use self::outcome::{Failure, Outcome, Released, Remembered, Swapped};
 #[cfg(feature = "postgres")]
 pub use self::postgres::POSTGRES_SCHEMA;
 #[cfg(feature = "postgres")]
-pub(crate) use self::postgres::{PostgresStore, PostgresUrl};
+pub(crate) use self::postgres::{PostgresCells, PostgresUrl};
 pub(crate) use self::quorum::{MOST_NODES, QuorumNode, QuorumStore};
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};

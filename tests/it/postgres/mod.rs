@@ -1,6 +1,7 @@
 //! Tests the effects that only a real PostgreSQL has on a lock: its commits, its standbys, its rights, its notifications, and
 //! what a user's own transaction knows of a lock.
 
+mod audit;
 mod batches;
 mod check;
 mod copies;

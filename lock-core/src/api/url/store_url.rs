@@ -1,6 +1,6 @@
 //! Parses a URL into the store that it names.
 
-#[cfg(feature = "tls-rustls")]
+#[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
 use crate::base::certificates::TlsCertificates;
 use crate::base::error::Error;
 #[cfg(feature = "redis")]
@@ -90,17 +90,26 @@ impl StoreUrl {
     }
 
     /// Adds TLS certificates to the servers of the store.
-    #[cfg(feature = "tls-rustls")]
+    #[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
     pub(crate) fn with_certificates(self, certificates: &TlsCertificates) -> Result<Self, Error> {
         match self {
             StoreUrl::Memory { .. } => Err(Error::invalid(
                 "`tls_certificates` are for servers, but the embedded store is not a server",
             )),
+            #[cfg(feature = "tls-rustls")]
             StoreUrl::Redis(servers) => servers.with_certificates(certificates).map(Self::redis_on),
-            #[cfg(feature = "postgres")]
+            #[cfg(all(feature = "redis", not(feature = "tls-rustls")))]
+            StoreUrl::Redis(_) => Err(Error::invalid(
+                "TLS to Redis needs the feature `tls-rustls` of lock-core",
+            )),
+            #[cfg(feature = "postgres-tls")]
             StoreUrl::Postgres(url) => Ok(StoreUrl::Postgres(Box::new(
                 url.with_certificates(certificates),
             ))),
+            #[cfg(all(feature = "postgres", not(feature = "postgres-tls")))]
+            StoreUrl::Postgres(_) => Err(Error::invalid(
+                "TLS to PostgreSQL needs the feature `postgres-tls` of lock-core",
+            )),
             StoreUrl::Quorum(nodes) => {
                 let nodes = nodes.into_iter();
                 let nodes = nodes.map(|node| node.with_certificates(certificates));

@@ -27,7 +27,7 @@ const CHECKED_FOR: u64 = 50;
 /// Locks over cells.
 pub(crate) struct CellStore<C> {
     pub(crate) cells: C,
-    manager: Address,
+    pub(super) manager: Address,
     guesses: Guesses,
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 
+use super::{PASSES, Written};
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::base::holder_token::HolderToken;
@@ -13,11 +14,14 @@ use crate::protocol::{News, Push};
 use crate::store::steps::event;
 use crate::store::{Answer, Event, Held, Question};
 
-/// A push of a write at `now`.
-pub(crate) fn of_push(push: &Push, key: &str, now: ServerTime) -> String {
-    let (token, key, now) = (push.token, HEXLOWER.encode(key.as_bytes()), now.0);
+/// A push of a write, whose number is the fencing token of a grant.
+pub(crate) fn of_push(push: &Push, key: &str, written: Written) -> String {
+    let (token, key, now) = (push.token, HEXLOWER.encode(key.as_bytes()), written.at.0);
     match push.news {
-        News::Given { grant, fence } => format!("g {now} {grant} {fence} {token} {key}"),
+        News::Given { grant, .. } => {
+            let fence = written.revision * PASSES;
+            format!("g {now} {grant} {fence} {token} {key}")
+        }
         News::Next { grant, after } => format!("n {grant} {after} {token} {key}"),
         News::Forced => format!("f {token} {key}"),
     }
@@ -101,7 +105,8 @@ mod tests {
         let token = TokenSource::new(Address::random()).fresh();
         let (to, at) = (token.address(), ServerTime(1_700_000_000_000_000));
         let key = "a key\0with \u{fc} in it";
-        let fence = u64::from(u32::MAX);
+        let revision = u64::from(u32::MAX);
+        let (written, fence) = (Written { revision, at }, revision * PASSES);
         let (grant, after) = (2_000, 30);
         for news in [
             News::Given { grant, fence },
@@ -109,7 +114,7 @@ mod tests {
             News::Forced,
         ] {
             let push = Push { to, token, news };
-            let text = of_push(&push, key, at);
+            let text = of_push(&push, key, written);
             let shown = format!("{:?}", event(&key.into(), &push, at));
             assert_eq!(format!("{:?}", read(&text)), shown);
         }

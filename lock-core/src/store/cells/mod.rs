@@ -8,12 +8,14 @@
 //! A write names the number of the write before it, and no number is used twice. So a copy of a write that arrives late
 //! changes nothing, unless it is the first one of a key: a store refuses that after a while.
 
+mod card;
 mod codec;
 mod driver;
 mod guesses;
 pub(crate) mod message;
 mod operator;
 mod several;
+mod store;
 #[cfg(test)]
 mod test_cells;
 #[cfg(test)]
@@ -21,12 +23,13 @@ mod tests;
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
-pub(crate) use self::codec::{PASSES, card_bytes, card_of};
+pub(crate) use self::codec::PASSES;
 pub(crate) use self::driver::CellStore;
-use super::{BoxFuture, Failure, Pattern, ScanCursor, Scanned, Told};
+use super::{BoxFuture, Events, Failure, Pattern, ScanCursor, Scanned, Told};
+use crate::audit::Finding;
 use crate::base::clock::ServerTime;
-use crate::base::identity::Identity;
 use crate::base::token::Address;
 use crate::protocol::Push;
 
@@ -34,6 +37,18 @@ use crate::protocol::Push;
 ///
 /// The result of a dropped future is unknown.
 pub(crate) trait Cells: Debug + Send + Sync {
+    /// Connects, receives messages and reconnects, for as long as the manager lives.
+    fn background(&self, events: Events) -> BoxFuture<'_, ()>;
+
+    /// Resolves when the cells can be used, or says why they cannot.
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>>;
+
+    /// Asks the store one question now: whether it answers, and lets this client write.
+    fn ping(&self) -> BoxFuture<'_, Result<(), Failure>>;
+
+    /// Lists problems of the store's settings.
+    fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>>;
+
     /// Swaps the bytes of a key, and sends the messages behind it; of several keys, all of them as one write, or none.
     fn swap(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Swapped, Failure>>;
 
@@ -47,9 +62,6 @@ pub(crate) trait Cells: Debug + Send + Sync {
         after: Option<Arc<str>>,
     ) -> BoxFuture<'_, Result<Scanned, Failure>>;
 
-    /// Reads the identity of a manager.
-    fn card(&self, name: Arc<str>) -> BoxFuture<'_, Result<Option<Identity>, Failure>>;
-
     fn send(&self, to: Address, message: String) -> BoxFuture<'_, Result<Told, Failure>>;
 
     /// Returns a time that the clock of the store has surely reached, and has reached no long time ago; 0 if none is known.
@@ -57,6 +69,12 @@ pub(crate) trait Cells: Debug + Send + Sync {
 
     /// Returns whether messages to this manager arrive at the moment.
     fn listens(&self) -> bool;
+
+    /// Returns how late a copy of the first write of a key may arrive.
+    fn late_duplicate(&self) -> Duration;
+
+    /// Returns SQL that finds a row while an owner has a key, if the cells are rows.
+    fn check_sql(&self) -> Option<&'static str>;
 }
 
 /// A page of keys, and the last one that was looked at; `None`: the list has ended.

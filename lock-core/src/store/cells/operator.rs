@@ -23,7 +23,7 @@ impl<C: Cells> CellStore<C> {
                 OperatorOutcome::Scanned(self.cells.list(scan.pattern.clone(), after).await?)
             }
             OperatorOperation::ReadCard(name) => {
-                OperatorOutcome::Card(self.cells.card(name.text.as_ref().into()).await?)
+                OperatorOutcome::Card(self.card(name.text.as_ref().into()).await?)
             }
             // The store writes its own.
             OperatorOperation::WriteCard(..) => OperatorOutcome::Told(Told::Maybe),

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::{Cells, Read, Stored, Swap, Swapped, Written, page};
+use crate::audit::Finding;
 use crate::base::clock::ServerTime;
-use crate::base::identity::Identity;
 use crate::base::sync::lock;
 use crate::base::token::Address;
-use crate::store::{BoxFuture, Failure, Pattern, Scanned, Told};
+use crate::store::{BoxFuture, Events, Failure, Pattern, Scanned, Told};
 
 /// The cells that several stores share.
 #[derive(Clone, Debug, Default)]
@@ -86,6 +87,22 @@ impl Shared {
 }
 
 impl Cells for TestCells {
+    fn background(&self, _: Events) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn ping(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+
     fn swap(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Swapped, Failure>> {
         let mut shared = lock(&self.shared);
         shared.trips += 1;
@@ -126,10 +143,6 @@ impl Cells for TestCells {
         Box::pin(ready(Ok(page(keys.collect(), last))))
     }
 
-    fn card(&self, _: Arc<str>) -> BoxFuture<'_, Result<Option<Identity>, Failure>> {
-        Box::pin(ready(Ok(None)))
-    }
-
     fn send(&self, to: Address, _: String) -> BoxFuture<'_, Result<Told, Failure>> {
         let told = match lock(&self.shared).deaf.contains(&to) {
             true => Told::NoReceiver,
@@ -144,5 +157,13 @@ impl Cells for TestCells {
 
     fn listens(&self) -> bool {
         true
+    }
+
+    fn late_duplicate(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn check_sql(&self) -> Option<&'static str> {
+        None
     }
 }

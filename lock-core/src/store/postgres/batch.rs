@@ -3,7 +3,7 @@
 //! Those that arrive while some are under way go together in the next statement, because the server flushes its log once for
 //! all of them. Two swaps of one key go one after the other.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,15 +12,15 @@ use tokio::sync::{Notify, oneshot};
 use tokio_postgres::{Error, Row};
 
 use super::connection::Connection;
-use super::failure::{Class, class_of, code, failure, is_standby};
+use super::failure::{Class, class_of, code, is_standby};
 use super::statements::Sql;
-use super::{PASSES, PostgresCells, channel};
+use super::{PostgresCells, channel};
 use crate::base::clock::ServerTime;
 use crate::base::join::join_all;
 use crate::base::machine::{self, timeout};
 use crate::base::sync::lock;
 use crate::base::token::Address;
-use crate::protocol::{News, Push};
+use crate::protocol::Push;
 use crate::store::Failure;
 use crate::store::cells::{OwnerFence, Stored, Swap, Swapped, Written, message};
 
@@ -91,21 +91,20 @@ impl Queue {
 impl PostgresCells {
     /// Sends the swaps for as long as the server answers.
     pub(super) async fn send_batches(&self, connection: &Arc<Connection>) {
-        loop {
+        while !connection.is_over() {
             let batch = self.queue.take();
             if batch.is_empty() {
                 self.queue.bell.notified().await;
                 continue;
             }
             let sent = timeout(SILENT, self.send_batch(connection, batch)).await;
-            if !sent.unwrap_or(false) || connection.client.is_closed() {
+            if sent.is_err() {
                 return;
             }
         }
     }
 
-    /// Returns whether to go on with the connection.
-    async fn send_batch(&self, connection: &Arc<Connection>, batch: Vec<Pending>) -> bool {
+    async fn send_batch(&self, connection: &Arc<Connection>, batch: Vec<Pending>) {
         let (mut keeping, mut ending, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         let sql = &connection.sql;
         for pending in batch {
@@ -117,39 +116,30 @@ impl PostgresCells {
         }
         groups.extend([(keeping, &sql.keeping), (ending, &sql.ending)]);
         let groups = groups.into_iter().filter(|(group, _)| !group.is_empty());
-        let sent = groups.map(|(group, sql)| self.send_group(connection, group, sql));
-        join_all(sent).await.into_iter().all(|goes_on| goes_on)
+        join_all(groups.map(|(group, sql)| self.send_group(connection, group, sql))).await;
     }
 
-    /// Sends one statement, and answers its callers. Returns whether to go on with the connection.
-    async fn send_group(
-        &self,
-        connection: &Arc<Connection>,
-        mut group: Vec<Pending>,
-        sql: &Sql,
-    ) -> bool {
+    /// Sends one statement, and answers its callers.
+    async fn send_group(&self, connection: &Arc<Connection>, mut group: Vec<Pending>, sql: &Sql) {
         // Two managers that insert the same keys wait for each other in one order.
         group.sort_by(|one, other| one.swaps[0].key.cmp(&other.swaps[0].key));
         let swaps: Vec<&Swap> = group.iter().flat_map(|pending| &pending.swaps).collect();
-        let (mut results, goes_on) = match self.swapped(connection, &swaps, sql).await {
-            Ok(results) => (results.into_iter(), true),
-            Err((failure, goes_on)) => {
-                let failed: Vec<_> = swaps.iter().map(|_| Err(failure.clone())).collect();
-                (failed.into_iter(), goes_on)
-            }
-        };
+        let swapped = self.swapped(connection, &swaps, sql).await;
+        let mut swapped = swapped.map(Vec::into_iter);
         let mut messages = Vec::new();
         for Pending { swaps, answer } in group {
-            // Those that go together have one result, unless none of them was done.
-            let Some(result) = results.by_ref().take(swaps.len()).last() else {
-                continue;
-            };
+            let result = swapped.as_mut().map(|results| {
+                // Those that go together have one result, unless none of them was done.
+                let result = results.by_ref().take(swaps.len()).last();
+                result.unwrap_or(Swapped::Again)
+            });
+            let result = result.map_err(|failure| failure.clone());
             if let Ok(Swapped::Done(written)) = &result {
-                let pushes = swaps.iter().flat_map(|swap| {
-                    let text = move |push| text_of(push, swap, *written);
-                    swap.pushes.iter().map(text)
-                });
-                messages.extend(pushes);
+                for swap in &swaps {
+                    let text = |push: &Push| message::of_push(push, &swap.key, *written);
+                    let told = swap.pushes.iter();
+                    messages.extend(told.map(|push| (channel(push.to), text(push))));
+                }
             }
             let _ = answer.send(result);
         }
@@ -158,37 +148,39 @@ impl PostgresCells {
             // commits.
             machine::spawn(notify(Arc::clone(connection), messages));
         }
-        goes_on
     }
 
-    /// Returns a result for each swap, or the failure of all of them, and whether to go on with the connection.
+    /// Returns a result for each swap, or the failure of all of them.
     async fn swapped(
         &self,
         connection: &Connection,
         swaps: &[&Swap],
         sql: &Sql,
-    ) -> Result<Vec<Result<Swapped, Failure>>, (Failure, bool)> {
+    ) -> Result<Vec<Swapped>, Failure> {
         let before = connection.warnings.load(Ordering::Relaxed);
         let rows = match self.run(connection, swaps, sql).await {
-            Ok(rows) => rows,
-            Err(error) if class_of(code(&error)) == Class::Again => {
-                return Ok(swaps.iter().map(|_| Ok(Swapped::Again)).collect());
+            Err(error) if class_of(code(&error)) == Class::Again => Vec::new(),
+            Err(error) => {
+                if is_standby(&error) {
+                    connection.is_left.store(true, Ordering::Relaxed);
+                }
+                return Err(error.into());
             }
-            Err(error) => return Err((failure(&error), !is_standby(&error))),
+            Ok(rows) => rows,
         };
         let mut results: Vec<_> = swaps.iter().map(|_| Swapped::Again).collect();
         for row in &rows {
             let read = self.read_result(row, &mut results);
-            read.ok_or_else(|| (Failure::not_understood(), true))?;
+            read.ok_or_else(Failure::not_understood)?;
         }
         let warned = connection.warnings.load(Ordering::Relaxed) != before;
-        let results = results.into_iter().map(|result| match result {
-            Swapped::Done(_) if warned => Err(Failure::unanswered(
+        let is_done = |result: &Swapped| matches!(result, Swapped::Done(_));
+        if warned && results.iter().any(is_done) {
+            return Err(Failure::unanswered(
                 "PostgreSQL has not confirmed the commit on its synchronous standbys",
-            )),
-            result => Ok(result),
-        });
-        Ok(results.collect())
+            ));
+        }
+        Ok(results)
     }
 
     /// Reads one row of the answer: a write, a receiver that does not listen, or what the server has.
@@ -224,27 +216,20 @@ impl PostgresCells {
         sql: &Sql,
     ) -> Result<Vec<Row>, Error> {
         let keys: Vec<_> = swaps.iter().map(|swap| self.name(&swap.key)).collect();
-        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let numbers = |of: fn(&Swap) -> u64| -> Vec<i64> {
-            swaps.iter().map(|swap| number(of(swap))).collect()
-        };
         let bytes: Vec<&[u8]> = swaps.iter().map(|swap| &*swap.bytes).collect();
-        let fences: Vec<i64> = swaps
-            .iter()
-            .map(|swap| match swap.fence {
-                OwnerFence::None => -1,
-                OwnerFence::New => 0,
-                OwnerFence::Kept(fence) => number(fence),
-            })
-            .collect();
-        let mut receivers: Vec<(i64, i64)> = Vec::new();
-        for (swap, place) in swaps.iter().zip(1..) {
+        let numbers =
+            |of: fn(&Swap) -> i64| -> Vec<i64> { swaps.iter().map(|swap| of(swap)).collect() };
+        let fences = numbers(|swap| match swap.fence {
+            OwnerFence::None => -1,
+            OwnerFence::New => 0,
+            OwnerFence::Kept(fence) => number(fence),
+        });
+        let mut receivers = BTreeSet::new();
+        for (swap, place) in swaps.iter().zip(1_i64..) {
             let others = swap.pushes.iter().map(|push| push.to);
             let others = others.filter(|to| *to != self.manager);
             receivers.extend(others.map(|to| (place, u64::from(to).cast_signed())));
         }
-        receivers.sort_unstable();
-        receivers.dedup();
         let (places, addresses): (Vec<_>, Vec<_>) = receivers.into_iter().unzip();
         let late = number(self.estimate().0.saturating_add(LATE));
         let may_be_lost = swaps.iter().all(|swap| swap.may_be_lost);
@@ -252,10 +237,10 @@ impl PostgresCells {
             &connection.client,
             &[
                 &keys,
-                &numbers(|swap| swap.revision),
+                &numbers(|swap| number(swap.revision)),
                 &bytes,
-                &numbers(|swap| swap.ends),
-                &numbers(|swap| swap.lasts),
+                &numbers(|swap| number(swap.ends)),
+                &numbers(|swap| number(swap.lasts)),
                 &fences,
                 &places,
                 &addresses,
@@ -265,6 +250,10 @@ impl PostgresCells {
         )
         .await
     }
+}
+
+fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Reads the number and the time of a write.
@@ -284,20 +273,6 @@ pub(super) fn stored(row: &Row, first: usize) -> Option<Option<Stored>> {
     };
     let written = written(row, first, first + 1)?;
     Some(Some(Stored { written, bytes }))
-}
-
-/// Returns the channel and the text of a push.
-fn text_of(push: &Push, swap: &Swap, written: Written) -> (String, String) {
-    let news = match push.news {
-        News::Given { grant, .. } => News::Given {
-            grant,
-            fence: written.revision * PASSES,
-        },
-        news => news,
-    };
-    let push = Push { news, ..*push };
-    let text = message::of_push(&push, &swap.key, written.at);
-    (channel(push.to), text)
 }
 
 async fn notify(connection: Arc<Connection>, messages: Vec<(String, String)>) {

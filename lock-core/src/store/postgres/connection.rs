@@ -2,15 +2,14 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client, Config};
 
-use super::failure::{failure, not_connected};
-use super::schema;
+use super::failure::not_connected;
 use super::statements::Statements;
-use super::tls::Tls;
+use super::{PostgresUrl, Tls, schema};
 use crate::base::machine;
 use crate::store::Failure;
 
@@ -25,6 +24,8 @@ pub(super) struct Connection {
     pub(super) sql: Statements,
     /// How often the server has warned. It does so where a commit is not on the standbys that it should be on.
     pub(super) warnings: Arc<AtomicU64>,
+    /// The server takes no writes any more.
+    pub(super) is_left: AtomicBool,
 }
 
 /// Opens a connection to the first server that takes writes. Its messages go to `hear`.
@@ -34,7 +35,7 @@ pub(super) async fn open(
     mut hear: impl FnMut(AsyncMessage) + Send + 'static,
 ) -> Result<(Client, Driver), Failure> {
     let opened = config.connect(Tls::clone(tls)).await;
-    let (client, mut connection) = opened.map_err(|error| not_connected(&error))?;
+    let (client, mut connection) = opened.map_err(not_connected)?;
     let driver = machine::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
             hear(message);
@@ -45,12 +46,7 @@ pub(super) async fn open(
 
 impl Connection {
     /// Opens a connection, and sets up the table. Returns a task that ends with the connection.
-    pub(super) async fn ready(
-        config: &Config,
-        tls: &Tls,
-        is_pooled: bool,
-        prepares: bool,
-    ) -> Result<(Self, Driver), Failure> {
+    pub(super) async fn ready(url: &PostgresUrl, tls: &Tls) -> Result<(Self, Driver), Failure> {
         let warnings = Arc::new(AtomicU64::new(0));
         let warned = Arc::clone(&warnings);
         let hear = move |message| {
@@ -60,25 +56,28 @@ impl Connection {
                 warned.fetch_add(1, Ordering::Relaxed);
             }
         };
-        let (client, driver) = open(config, tls, hear).await?;
-        if !is_pooled {
-            let set = client.batch_execute(SESSION).await;
-            set.map_err(|error| failure(&error))?;
+        let (client, driver) = open(&url.config, tls, hear).await?;
+        if !url.is_pooled() {
+            client.batch_execute(SESSION).await?;
         }
         schema::prepare(&client).await?;
         let mut sql = Statements::new();
-        if prepares {
+        if url.prepares {
             for statement in sql.each() {
-                let prepared = statement.prepare(&client).await;
-                prepared.map_err(|error| failure(&error))?;
+                statement.prepare(&client).await?;
             }
         }
         let connection = Self {
             client,
             sql,
             warnings,
+            is_left: AtomicBool::new(false),
         };
         Ok((connection, driver))
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.client.is_closed() || self.is_left.load(Ordering::Relaxed)
     }
 }
 

@@ -49,51 +49,60 @@ pub(super) fn code(error: &Error) -> Option<&str> {
 }
 
 /// Describes the error of a request that was sent.
-pub(super) fn failure(error: &Error) -> Failure {
-    let code = code(error);
-    let shown = code.unwrap_or_default();
-    match class_of(code) {
-        Class::Unknown if code.is_none() => {
-            Failure::unanswered("the connection to PostgreSQL broke before the answer")
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let Some(code) = code(&error) else {
+            return Failure::unanswered("the connection to PostgreSQL broke before the answer");
+        };
+        let advice = advice(code).map(str::to_owned);
+        let text = advice.unwrap_or_else(|| format!("PostgreSQL answers with the error {code}"));
+        match class_of(Some(code)) {
+            Class::Unknown => Failure::unanswered(text),
+            Class::Again | Class::NotDone => Failure::refused(text),
+            Class::Final => Failure::misconfigured(text),
         }
-        Class::Unknown => Failure::unanswered(format!(
-            "PostgreSQL ended the request with the error {shown}"
-        )),
-        Class::Again | Class::NotDone => Failure::refused(match shown {
-            "53100" => "the disk of PostgreSQL is full".to_owned(),
-            "53300" => "PostgreSQL has too many connections; raise `max_connections`".to_owned(),
-            "25006" => "the PostgreSQL server is a standby, which takes no locks; name all servers in the URL".to_owned(),
-            _ => format!("PostgreSQL did not do it: error {shown}"),
-        }),
-        Class::Final => Failure::misconfigured(match shown {
-            "42501" => "the role may not use the table of the locks; grant it USAGE on the schema lockkit, SELECT, INSERT, \
-                        UPDATE and DELETE on lockkit.cell, and USAGE and UPDATE on the sequence lockkit.revision"
-                .to_owned(),
-            "42P01" | "3F000" => "the table of the locks is missing; connect again, so that it is created".to_owned(),
-            _ => format!("PostgreSQL refuses the request: error {shown}"),
-        }),
     }
 }
 
 /// Describes why no connection was made.
-pub(super) fn not_connected(error: &Error) -> Failure {
-    let code = code(error);
-    let shown = code.unwrap_or_default();
-    match class_of(code) {
-        Class::Final => Failure::misconfigured(match shown {
-            "28P01" => "PostgreSQL refuses the password of the URL".to_owned(),
-            "28000" => "PostgreSQL admits no such user from here; look at pg_hba.conf, and at `sslmode` of the URL".to_owned(),
-            "3D000" => "the database of the URL does not exist".to_owned(),
-            _ => format!("PostgreSQL refuses the connection: error {shown}"),
-        }),
-        _ => match super::tls::refusal(error) {
-            Some(why) => Failure::misconfigured(why),
-            None if code.is_some() => Failure::refused(format!(
-                "PostgreSQL does not admit a connection at the moment: error {shown}"
-            )),
-            None => Failure::refused("no PostgreSQL server of the URL can be reached that takes writes"),
+pub(super) fn not_connected(error: Error) -> Failure {
+    #[cfg(feature = "postgres-tls")]
+    if let Some(why) = super::tls::refusal(&error) {
+        return Failure::misconfigured(why);
+    }
+    match code(&error) {
+        None => {
+            Failure::refused("no PostgreSQL server of the URL can be reached that takes writes")
+        }
+        // No request was sent.
+        Some(_) => Failure {
+            ambiguous: false,
+            ..error.into()
         },
     }
+}
+
+fn advice(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "25006" => {
+            "the PostgreSQL server is a standby, which takes no locks; name all servers in the URL"
+        }
+        "28P01" => "PostgreSQL refuses the password of the URL",
+        "28000" => {
+            "PostgreSQL admits no such user from here; look at pg_hba.conf, and at `sslmode` of the URL"
+        }
+        "3D000" => "the database of the URL does not exist",
+        "42501" => {
+            "the role may not use the table of the locks; grant it CONNECT on the database, USAGE on the schema lockkit, SELECT, \
+             INSERT, UPDATE and DELETE on lockkit.cell, and USAGE and UPDATE on the sequence lockkit.revision"
+        }
+        "42P01" | "3F000" => {
+            "the table of the locks is missing; connect again, so that it is created"
+        }
+        "53100" => "the disk of PostgreSQL is full",
+        "53300" => "PostgreSQL has too many connections; raise `max_connections`",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::connection::{Driver, open};
-use super::failure::failure;
 use super::{Link, PostgresCells, channel};
 use crate::base::machine::sleep;
 use crate::lease::backoff::pause_after_failure;
@@ -60,8 +59,7 @@ impl PostgresCells {
             "SET statement_timeout = 0; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
              SET tcp_keepalives_count = 3; LISTEN \"{channel}\"; SELECT pg_advisory_lock({address})"
         );
-        let listened = client.batch_execute(&listen).await;
-        listened.map_err(|error| failure(&error))?;
+        client.batch_execute(&listen).await?;
         Ok((client, driver))
     }
 }

@@ -22,6 +22,7 @@ mod failure;
 mod listener;
 mod schema;
 mod statements;
+#[cfg(feature = "postgres-tls")]
 mod tls;
 mod url;
 
@@ -30,40 +31,32 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
+#[cfg(not(feature = "postgres-tls"))]
+pub(crate) use tokio_postgres::NoTls as Tls;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
+#[cfg(feature = "postgres-tls")]
+pub(crate) use tokio_postgres_rustls::MakeRustlsConnect as Tls;
 
 use self::batch::{Queue, stored};
 use self::connection::{Connection, Driver};
-use self::failure::failure;
 pub use self::schema::POSTGRES_SCHEMA;
-use self::statements::{NOW, Sql};
-pub(crate) use self::tls::Tls;
+use self::statements::{NOW, Params, Sql};
 pub(crate) use self::url::PostgresUrl;
-use super::cells::{CellStore, Cells, PASSES, Read, Swap, Swapped, card_of, page};
-use super::{
-    BoxFuture, Events, Failure, Lane, Operation, Outcome, Pattern, Place, Scanned, Store,
-    StoreLimits, Told,
-};
+use super::cells::{Cells, PASSES, Read, Swap, Swapped, page};
+use super::{BoxFuture, Events, Failure, Pattern, Scanned, Told};
 use crate::audit::Finding;
 use crate::base::clock::{Clock, Moment, ServerTime};
-use crate::base::identity::Identity;
 use crate::base::machine::{sleep, timeout};
 use crate::base::settings::Settings;
-use crate::base::share::ShareLimit;
 use crate::base::sync::lock;
 use crate::base::token::Address;
 use crate::lease::backoff::pause_after_failure;
 
-/// The most permits of a key, because the row is written whole.
-const MOST_PERMITS: u32 = 1_000;
 /// The pause before a connection that broke is made again.
 const AGAIN: Duration = Duration::from_millis(50);
 /// The keys of one page of a listing.
 const PAGE: usize = 1_000;
-
-/// The store of PostgreSQL.
-#[derive(Debug)]
-pub(crate) struct PostgresStore(CellStore<PostgresCells>);
 
 /// The rows of the table.
 pub(crate) struct PostgresCells {
@@ -89,14 +82,9 @@ enum Link {
     Down(Failure),
 }
 
-impl PostgresStore {
-    pub(crate) fn new(
-        url: PostgresUrl,
-        tls: Tls,
-        settings: &Settings,
-        manager: Address,
-    ) -> Arc<Self> {
-        let cells = PostgresCells {
+impl PostgresCells {
+    pub(crate) fn new(url: PostgresUrl, tls: Tls, settings: &Settings, manager: Address) -> Self {
+        Self {
             url,
             tls,
             namespace: settings.namespace.clone(),
@@ -106,79 +94,9 @@ impl PostgresStore {
             queue: Queue::default(),
             link: watch::Sender::new(Link::Connecting),
             listening: watch::Sender::new(None),
-        };
-        let store = CellStore::new(cells, manager);
-        Arc::new(Self(store))
-    }
-}
-
-impl Store for PostgresStore {
-    fn execute(&self, operation: Operation, _: Lane) -> BoxFuture<'_, Outcome> {
-        Box::pin(self.0.run(operation))
-    }
-
-    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            let cells = &self.0.cells;
-            tokio::join!(
-                cells.keep_connected(),
-                cells.listen(events.clone()),
-                cells.keep_card(events.identity.clone()),
-                cells.sweep(),
-                cells.log_findings(),
-            );
-        })
-    }
-
-    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        Box::pin(async move {
-            let cells = &self.0.cells;
-            cells.connection().await?;
-            // Otherwise the first waiters would poll.
-            let _ = cells.listening.subscribe().wait_for(Option::is_some).await;
-            Ok(())
-        })
-    }
-
-    fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
-        Box::pin(self.0.cells.findings())
-    }
-
-    fn ping(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        Box::pin(self.0.cells.ping())
-    }
-
-    fn place(&self, _: &[Arc<str>]) -> Place {
-        Place::Together
-    }
-
-    fn limits(&self) -> StoreLimits {
-        StoreLimits {
-            // The first write of a key refuses itself a second earlier.
-            late_duplicate: Duration::from_secs(4),
-            long_cohorts: false,
-            ..StoreLimits::default()
         }
     }
 
-    fn check_sql(&self) -> Option<&'static str> {
-        Some(check::sql(&self.0.cells.namespace))
-    }
-
-    fn refuses_share(&self, limit: ShareLimit) -> Option<&'static str> {
-        (!limit.is_reader() && limit.count() > MOST_PERMITS).then_some(
-            "a lock on PostgreSQL has at most 1 000 permits, because all its owners are in one row; use Redis for more",
-        )
-    }
-
-    fn refuses_interop(&self) -> Option<&'static str> {
-        Some(
-            "`interop` is for clients of other libraries on a Redis server, and PostgreSQL has none; leave it out",
-        )
-    }
-}
-
-impl PostgresCells {
     /// Connects, sends what waits, and connects again, for as long as the manager lives.
     async fn keep_connected(&self) {
         let mut failures = 0;
@@ -214,12 +132,9 @@ impl PostgresCells {
     }
 
     async fn connect(&self) -> Result<(Connection, Driver), Failure> {
-        let url = &self.url;
-        let ready = Connection::ready(&url.config, &self.tls, url.is_pooled(), url.prepares);
-        let (connection, driver) = ready.await?;
+        let (connection, driver) = Connection::ready(&self.url, &self.tls).await?;
         let clock = Sql::new(format!("SELECT {NOW}"), &[]);
-        let rows = clock.run(&connection.client, &[]).await;
-        let rows = rows.map_err(|error| failure(&error))?;
+        let rows = clock.run(&connection.client, &[]).await?;
         let now: Option<i64> = rows.first().and_then(|row| row.try_get(0).ok());
         self.note(ServerTime(now.unwrap_or(0).cast_unsigned()));
         Ok((connection, driver))
@@ -232,21 +147,16 @@ impl PostgresCells {
         match link.await.as_deref() {
             Ok(Link::Up(connection)) => Ok(Arc::clone(connection)),
             Ok(Link::Down(failure)) => Err(failure.clone()),
-            Ok(Link::Connecting) | Err(_) => Err(Failure::refused(
+            _ => Err(Failure::refused(
                 "the connection to PostgreSQL is being made",
             )),
         }
     }
 
-    async fn ping(&self) -> Result<(), Failure> {
+    /// Runs a statement in one round trip.
+    async fn ask(&self, sql: &Sql, params: Params<'_>) -> Result<Vec<Row>, Failure> {
         let connection = self.connection().await?;
-        // Nothing is changed, and a standby or a role without the right refuses it.
-        let ask = Sql::new(
-            "UPDATE lockkit.cell SET rev = rev WHERE key = '' AND false",
-            &[],
-        );
-        let asked = ask.run(&connection.client, &[]).await;
-        asked.map(drop).map_err(|error| failure(&error))
+        Ok(sql.run(&connection.client, params).await?)
     }
 
     fn note(&self, now: ServerTime) {
@@ -269,6 +179,34 @@ impl PostgresCells {
 }
 
 impl Cells for PostgresCells {
+    fn background(&self, events: Events) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let (connected, listening) = (self.keep_connected(), self.listen(events));
+            tokio::join!(connected, listening, self.sweep(), self.log_findings());
+        })
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            self.connection().await?;
+            // Otherwise the first waiters would poll.
+            let _ = self.listening.subscribe().wait_for(Option::is_some).await;
+            Ok(())
+        })
+    }
+
+    fn ping(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            // Nothing is changed, and a standby or a role without the right refuses it.
+            let nothing = "UPDATE lockkit.cell SET rev = rev WHERE key = '' AND false";
+            self.ask(&Sql::new(nothing, &[]), &[]).await.map(drop)
+        })
+    }
+
+    fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
+        Box::pin(self.findings())
+    }
+
     fn swap(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Swapped, Failure>> {
         Box::pin(self.queue.swap(swaps))
     }
@@ -277,8 +215,11 @@ impl Cells for PostgresCells {
         let names: Vec<_> = keys.iter().map(|key| self.name(key)).collect();
         Box::pin(async move {
             let connection = self.connection().await?;
-            let rows = connection.sql.read.run(&connection.client, &[&names]).await;
-            let rows = rows.map_err(|error| failure(&error))?;
+            let rows = connection
+                .sql
+                .read
+                .run(&connection.client, &[&names])
+                .await?;
             let now = rows.first().and_then(|row| row.try_get::<_, i64>(3).ok());
             let stored = rows.iter().skip(1).map(|row| stored(row, 0));
             let stored: Option<Vec<_>> = stored.collect();
@@ -296,63 +237,42 @@ impl Cells for PostgresCells {
         pattern: Pattern,
         after: Option<Arc<str>>,
     ) -> BoxFuture<'_, Result<Scanned, Failure>> {
-        let beginning = self.name(pattern.beginning());
-        let from = match &after {
-            // The next one in the order of bytes.
-            Some(after) => [self.name(after), vec![0]].concat(),
-            None => beginning.clone(),
-        };
+        let from = self.name(after.as_deref().unwrap_or(pattern.beginning()));
+        // No text has such a byte.
+        let until = [self.name(pattern.beginning()), vec![u8::MAX]].concat();
+        let after_from = if after.is_some() { ">" } else { ">=" };
         Box::pin(async move {
-            let connection = self.connection().await?;
             let list = Sql::new(
                 format!(
-                    "SELECT key, ends > {NOW} FROM lockkit.cell WHERE key >= $1 ORDER BY key LIMIT {PAGE}"
+                    "SELECT key, ends > {NOW} FROM lockkit.cell WHERE key {after_from} $1 AND key < $2 ORDER BY key LIMIT {PAGE}"
                 ),
-                &[Type::BYTEA],
+                &[Type::BYTEA, Type::BYTEA],
             );
-            let rows = list.run(&connection.client, &[&from]).await;
-            let rows = rows.map_err(|error| failure(&error))?;
-            let mut keys = Vec::new();
-            let mut last = None;
-            for row in &rows {
-                let name: &[u8] = row.try_get(0).map_err(|_| Failure::not_understood())?;
-                if !name.starts_with(&beginning) {
-                    return Ok(page(keys, None));
-                }
-                let Ok(key) = std::str::from_utf8(&name[self.namespace.len()..]) else {
-                    continue;
-                };
-                let key: Arc<str> = key.into();
-                if row.try_get(1).unwrap_or(false) && !key.starts_with('!') {
-                    keys.push(Arc::clone(&key));
-                }
-                last = Some(key);
-            }
-            Ok(page(keys, last.filter(|_| rows.len() == PAGE)))
-        })
-    }
-
-    fn card(&self, name: Arc<str>) -> BoxFuture<'_, Result<Option<Identity>, Failure>> {
-        Box::pin(async move {
-            let read = self.read(&[name]).await?;
-            let stored = read.stored.into_iter().next().flatten();
-            Ok(stored.and_then(|stored| card_of(&stored.bytes)))
+            let rows = self.ask(&list, &[&from, &until]).await?;
+            let key = |row: &Row| -> Option<Arc<str>> {
+                let name = row.try_get::<_, &[u8]>(0).ok()?;
+                let key = name.strip_prefix(self.namespace.as_bytes())?;
+                std::str::from_utf8(key).ok().map(Arc::from)
+            };
+            let stands = |row: &&Row| row.try_get(1).unwrap_or(false);
+            let keys = rows.iter().filter(stands).filter_map(key);
+            let last = rows.last().filter(|_| rows.len() == PAGE).and_then(key);
+            Ok(page(
+                keys.filter(|key| !key.starts_with('!')).collect(),
+                last,
+            ))
         })
     }
 
     fn send(&self, to: Address, message: String) -> BoxFuture<'_, Result<Told, Failure>> {
         Box::pin(async move {
-            let connection = self.connection().await?;
             let tell = Sql::new(
                 "SELECT deaf, CASE WHEN NOT deaf THEN pg_notify($2, $3) END \
                  FROM (SELECT pg_try_advisory_xact_lock_shared($1) AS deaf OFFSET 0) AS receiver",
                 &[Type::INT8, Type::TEXT, Type::TEXT],
             );
             let (address, channel) = (u64::from(to).cast_signed(), channel(to));
-            let told = tell
-                .run(&connection.client, &[&address, &channel, &message])
-                .await;
-            let told = told.map_err(|error| failure(&error))?;
+            let told = self.ask(&tell, &[&address, &channel, &message]).await?;
             let is_deaf = told.first().and_then(|row| row.try_get(0).ok());
             Ok(match is_deaf {
                 Some(true) => Told::NoReceiver,
@@ -368,6 +288,15 @@ impl Cells for PostgresCells {
     fn listens(&self) -> bool {
         *self.listening.borrow() == Some(true)
     }
+
+    fn late_duplicate(&self) -> Duration {
+        // The first write of a key refuses itself a second earlier.
+        Duration::from_secs(4)
+    }
+
+    fn check_sql(&self) -> Option<&'static str> {
+        Some(check::sql(&self.namespace))
+    }
 }
 
 /// The channel of a manager. It is an identifier of the server.
@@ -377,6 +306,6 @@ fn channel(address: Address) -> String {
 
 impl Debug for PostgresCells {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresStore").finish_non_exhaustive()
+        f.debug_struct("PostgresCells").finish_non_exhaustive()
     }
 }

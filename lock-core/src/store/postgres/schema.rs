@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use super::failure::{Class, class_of, code, failure};
+use super::failure::{Class, class_of, code};
 use super::statements::NOW;
 use crate::base::error::{Error, ErrorKind};
 use crate::store::Failure;
@@ -29,7 +29,7 @@ ALTER TABLE lockkit.cell ALTER COLUMN doc SET STORAGE EXTERNAL;
 ";
 
 /// The key of the row that says on which history of the database the numbers count.
-const HISTORY: &[u8] = b"!history";
+const HISTORY: &str = "!history";
 /// One process at a time sets up the table.
 const SETUP: i64 = 0x6c6f_636b_6b69_7400;
 /// By so much the numbers rise at a promotion. A standby that was promoted may lack as many writes of its primary.
@@ -60,31 +60,30 @@ pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
     if recorded(client).await?.as_deref() == Some(history.as_str()) {
         return Ok(());
     }
-    let raise = format!(
-        "BEGIN; SELECT pg_advisory_xact_lock({SETUP}); \
-         SELECT setval('lockkit.revision', greatest(nextval('lockkit.revision') + {LOST}, {NOW} / {passes})) \
-         WHERE NOT EXISTS (SELECT FROM lockkit.cell WHERE key = '{key}' AND doc = '{history}'); \
-         INSERT INTO lockkit.cell (key, rev, at, ends, doc) VALUES ('{key}', 1, {NOW}, {never}, '{history}') \
-         ON CONFLICT (key) DO UPDATE SET doc = excluded.doc; COMMIT",
+    let raise = alone(&format!(
+        "SELECT setval('lockkit.revision', greatest(nextval('lockkit.revision') + {LOST}, {NOW} / {passes})) \
+         WHERE NOT EXISTS (SELECT FROM lockkit.cell WHERE key = '{HISTORY}' AND doc = '{history}'); \
+         INSERT INTO lockkit.cell (key, rev, at, ends, doc) VALUES ('{HISTORY}', 1, {NOW}, {never}, '{history}') \
+         ON CONFLICT (key) DO UPDATE SET doc = excluded.doc;",
         passes = super::PASSES,
-        key = String::from_utf8_lossy(HISTORY),
         never = i64::MAX,
-    );
-    client
-        .batch_execute(&raise)
-        .await
-        .map_err(|error| failure(&error))
+    ));
+    Ok(client.batch_execute(&raise).await?)
+}
+
+/// One process at a time runs these statements.
+fn alone(statements: &str) -> String {
+    format!("BEGIN; SELECT pg_advisory_xact_lock({SETUP}); {statements} COMMIT")
 }
 
 async fn recorded(client: &Client) -> Result<Option<String>, Failure> {
-    let key = String::from_utf8_lossy(HISTORY);
-    let recorded = format!("SELECT encode(doc, 'escape') FROM lockkit.cell WHERE key = '{key}'");
+    let recorded =
+        format!("SELECT encode(doc, 'escape') FROM lockkit.cell WHERE key = '{HISTORY}'");
     text(client, &recorded).await
 }
 
 async fn create(client: &Client) -> Result<(), Failure> {
-    let create = format!("BEGIN; SELECT pg_advisory_xact_lock({SETUP}); {POSTGRES_SCHEMA} COMMIT");
-    match client.batch_execute(&create).await {
+    match client.batch_execute(&alone(POSTGRES_SCHEMA)).await {
         Ok(()) => Ok(()),
         Err(error) if class_of(code(&error)) == Class::Final => {
             let message = format!(
@@ -94,16 +93,13 @@ async fn create(client: &Client) -> Result<(), Failure> {
             );
             Err(Error::new(ErrorKind::Misconfigured, message).into())
         }
-        Err(error) => Err(failure(&error)),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// The first column of the first row, without a prepared statement.
 async fn text(client: &Client, query: &str) -> Result<Option<String>, Failure> {
-    let rows = client
-        .query_typed(query, &[])
-        .await
-        .map_err(|error| failure(&error))?;
+    let rows = client.query_typed(query, &[]).await?;
     let first = rows.first().map(|row| row.try_get(0));
     first.transpose().map_err(|_| Failure::not_understood())
 }

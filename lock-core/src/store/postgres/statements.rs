@@ -63,18 +63,7 @@ pub(super) struct Statements {
 
 impl Statements {
     pub(super) fn new() -> Self {
-        let each = format!(
-            "SELECT 0, i, rev, at, NULL::bytea, {NOW}, CASE WHEN $10 THEN {UNSYNCED} END FROM done \
-             UNION ALL SELECT 1, i, ear, 0, NULL, 0, NULL FROM deaf \
-             UNION ALL SELECT 2, w.i, c.rev, c.at, c.doc, {NOW}, NULL FROM want w LEFT JOIN lockkit.cell c USING (key) \
-             WHERE NOT EXISTS (SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)"
-        );
-        // Where an insert came too late after all, the whole statement fails.
-        let all = format!(
-            "{each} UNION ALL SELECT 3, 1 / (count(*) = cardinality($1))::int, 0, 0, NULL, 0, NULL FROM done \
-             HAVING count(*) > 0"
-        );
-        let swap = |how: &How<'_>| {
+        let swap = |how| {
             Sql::new(
                 swap(how),
                 &[
@@ -91,29 +80,10 @@ impl Statements {
                 ],
             )
         };
-        let of_each = How {
-            strength: "UPDATE",
-            next: "nextval('lockkit.revision')",
-            above: "true",
-            gate: "true",
-            result: &each,
-        };
-        let keeping = How {
-            strength: "NO KEY UPDATE",
-            ..of_each
-        };
-        let together = How {
-            next: "(SELECT next FROM one)",
-            // Another write may have taken a higher number while this one waited.
-            above: "c.rev < (SELECT next FROM one)",
-            gate: "(SELECT count(*) FROM found) + (SELECT count(*) FROM fresh) = cardinality($1)",
-            result: &all,
-            ..of_each
-        };
         Self {
-            keeping: swap(&keeping),
-            ending: swap(&of_each),
-            together: swap(&together),
+            keeping: swap(How::Keeping),
+            ending: swap(How::Ending),
+            together: swap(How::Together),
             read: Sql::new(
                 format!(
                     "SELECT NULL::bigint, NULL::bigint, NULL::bytea, {NOW}, 0::bigint AS i UNION ALL \
@@ -145,16 +115,13 @@ impl Statements {
 
 /// A way of swapping.
 #[derive(Clone, Copy)]
-struct How<'a> {
-    /// How a row is locked.
-    strength: &'a str,
-    /// The number of a write.
-    next: &'a str,
-    /// What a row must be like beside that.
-    above: &'a str,
-    /// Whether anything is done.
-    gate: &'a str,
-    result: &'a str,
+enum How {
+    /// Each swap for itself, and none ends a hold.
+    Keeping,
+    /// Each swap for itself.
+    Ending,
+    /// All swaps or none.
+    Together,
 }
 
 /// Swaps: $1 keys, $2 numbers of the writes before, $3 documents, $4 ends by the clock, $5 ends counted from the write,
@@ -163,14 +130,22 @@ struct How<'a> {
 ///
 /// A row that another process has locked is passed over, so that one key never keeps the others of a manager waiting. The
 /// number of a write is taken when its row is locked, so the numbers of a key rise.
-fn swap(how: &How<'_>) -> String {
-    let How {
-        strength,
-        next,
-        above,
-        gate,
-        result,
-    } = how;
+fn swap(how: How) -> String {
+    let strength = match how {
+        How::Keeping => "NO KEY UPDATE",
+        How::Ending | How::Together => "UPDATE",
+    };
+    let (next, above, gate, failing) = match how {
+        How::Keeping | How::Ending => ("nextval('lockkit.revision')", "true", "true", ""),
+        How::Together => (
+            "(SELECT next FROM one)",
+            // Another write may have taken a higher number while this one waited.
+            "c.rev < (SELECT next FROM one)",
+            "(SELECT count(*) FROM found) + (SELECT count(*) FROM fresh) = cardinality($1)",
+            // Where an insert came too late after all, the whole statement fails.
+            "UNION ALL SELECT 3, 1 / (count(*) = cardinality($1))::int, 0, 0, NULL, 0, NULL FROM done HAVING count(*) > 0",
+        ),
+    };
     let passes = super::PASSES;
     let fence =
         format!("CASE f.fence WHEN -1 THEN NULL WHEN 0 THEN f.next * {passes} ELSE f.fence END");
@@ -204,6 +179,9 @@ fn swap(how: &How<'_>) -> String {
             ON CONFLICT (key) DO NOTHING RETURNING key, rev, at\
         ), done AS (\
             SELECT i, rev, at FROM changed UNION ALL SELECT w.i, a.rev, a.at FROM added a JOIN want w USING (key)\
-        ) {result}"
+        ) SELECT 0, i, rev, at, NULL::bytea, {NOW}, CASE WHEN $10 THEN {UNSYNCED} END FROM done \
+        UNION ALL SELECT 1, i, ear, 0, NULL, 0, NULL FROM deaf \
+        UNION ALL SELECT 2, w.i, c.rev, c.at, c.doc, {NOW}, NULL FROM want w LEFT JOIN lockkit.cell c USING (key) \
+        WHERE NOT EXISTS (SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i) {failing}"
     )
 }

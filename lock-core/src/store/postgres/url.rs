@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
-use super::tls::Tls;
-#[cfg(feature = "tls-rustls")]
+use super::Tls;
+#[cfg(feature = "postgres-tls")]
 use crate::base::certificates::TlsCertificates;
 use crate::base::error::Error;
 use crate::base::url_query;
@@ -26,8 +27,8 @@ pub(crate) struct PostgresUrl {
     pub(super) listen: Option<Config>,
     /// Whether statements are prepared.
     pub(super) prepares: bool,
-    #[cfg(feature = "tls-rustls")]
-    pub(super) certificates: Option<TlsCertificates>,
+    #[cfg(feature = "postgres-tls")]
+    pub(super) certificates: TlsCertificates,
 }
 
 impl PostgresUrl {
@@ -38,7 +39,6 @@ impl PostgresUrl {
     /// `Invalid` for a URL that cannot be read, and for parameters that are unknown or mean something else here.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let (address, query) = url.split_once('?').unwrap_or((url, ""));
-        // The URL of the listener may have parameters too, so its `&` are written `%26`.
         let names = [
             "sslmode",
             "target_session_attrs",
@@ -47,11 +47,11 @@ impl PostgresUrl {
             "listen",
             "prepare",
         ];
-        let mut rest = Vec::new();
+        let mut url = format!("{address}?");
         let (mut listen, mut prepares) = (None, true);
         for (name, value) in url_query::known(query, &names, TAKES)? {
             match (name, value) {
-                ("listen", other) => listen = Some(listener(&decoded(other)?)?),
+                ("listen", other) => listen = Some(listener(other)?),
                 ("prepare", "off") => prepares = false,
                 ("prepare", "on") => {}
                 ("prepare", _) => {
@@ -65,20 +65,16 @@ impl PostgresUrl {
                     ));
                 }
                 // TLS always checks the certificate and its name here.
-                ("sslmode", "verify-ca" | "verify-full") => rest.push("sslmode=require".to_owned()),
-                (name, value) => rest.push(format!("{name}={value}")),
+                ("sslmode", "verify-ca" | "verify-full") => url += "sslmode=require&",
+                (name, value) => url += &format!("{name}={value}&"),
             }
         }
-        let url = match rest.as_slice() {
-            [] => address.to_owned(),
-            rest => format!("{address}?{}", rest.join("&")),
-        };
         Ok(Self {
             config: config(&url)?,
             listen,
             prepares,
-            #[cfg(feature = "tls-rustls")]
-            certificates: None,
+            #[cfg(feature = "postgres-tls")]
+            certificates: TlsCertificates::new(),
         })
     }
 
@@ -88,17 +84,17 @@ impl PostgresUrl {
     ///
     /// `Invalid` for a certificate or a key that cannot be read.
     pub(crate) fn tls(&self) -> Result<Tls, Error> {
-        #[cfg(feature = "tls-rustls")]
-        return Tls::new(self.certificates.as_ref());
-        #[cfg(not(feature = "tls-rustls"))]
+        #[cfg(feature = "postgres-tls")]
+        return super::tls::connector(&self.certificates);
+        #[cfg(not(feature = "postgres-tls"))]
         Ok(tokio_postgres::NoTls)
     }
 
     /// Adds TLS certificates. The server must then speak TLS.
-    #[cfg(feature = "tls-rustls")]
+    #[cfg(feature = "postgres-tls")]
     pub(crate) fn with_certificates(mut self, certificates: &TlsCertificates) -> Self {
         self.config.ssl_mode(SslMode::Require);
-        self.certificates = Some(certificates.clone());
+        self.certificates = certificates.clone();
         self
     }
 
@@ -118,14 +114,16 @@ impl PostgresUrl {
     }
 }
 
-fn listener(url: &str) -> Result<Config, Error> {
+/// Reads the URL of the listener. It may have parameters too, so its `&` are written `%26`.
+fn listener(encoded: &str) -> Result<Config, Error> {
+    let url = percent_decode_str(encoded).decode_utf8_lossy();
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         return Err(Error::invalid(
             "`listen` of the URL is another postgres:// URL of the same database, which leads past the pooler; in it write \
              `&` as %26",
         ));
     }
-    config(url)
+    config(&url)
 }
 
 fn config(url: &str) -> Result<Config, Error> {
@@ -141,15 +139,13 @@ fn config(url: &str) -> Result<Config, Error> {
             "the URL names no host; write postgres://user@host/database, or ?host=/run/postgresql for a socket",
         ));
     }
-    if !super::tls::IS_BUILT_IN {
-        match config.get_ssl_mode() {
-            SslMode::Require => {
-                return Err(Error::invalid(
-                    "`sslmode=require` of the URL needs the feature `tls-rustls` of lock-core",
-                ));
-            }
-            _ => _ = config.ssl_mode(SslMode::Disable),
+    if cfg!(not(feature = "postgres-tls")) {
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(Error::invalid(
+                "`sslmode=require` of the URL needs the feature `postgres-tls` of lock-core",
+            ));
         }
+        config.ssl_mode(SslMode::Disable);
     }
     if config.get_application_name().is_none() {
         config.application_name("lockkit");
@@ -162,28 +158,6 @@ fn config(url: &str) -> Result<Config, Error> {
         .tcp_user_timeout(UNACKNOWLEDGED)
         .connect_timeout(Duration::from_secs(3));
     Ok(config)
-}
-
-fn decoded(text: &str) -> Result<String, Error> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let hex = rest.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        let hex = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        let Some(byte) = hex else {
-            return Err(Error::invalid(
-                "`listen` of the URL has a `%` without two hex digits",
-            ));
-        };
-        bytes.push(byte);
-        rest = &rest[2..];
-    }
-    String::from_utf8(bytes).map_err(|_| Error::invalid("`listen` of the URL is not UTF-8"))
 }
 
 #[cfg(test)]
