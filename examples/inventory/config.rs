@@ -46,9 +46,10 @@ impl Config {
 
     /// Describes the run in one line.
     pub(crate) fn subtitle(&self) -> String {
-        let locks = match self.redis_url {
-            Some(_) => "locks in Redis",
-            None => "locks in the process",
+        let locks = match (&self.redis_url, self.database.locks()) {
+            (Some(_), _) => "locks in Redis",
+            (None, Some(_)) => "locks there too",
+            (None, None) => "locks in the process",
         };
         format!(
             "{}, {locks}: {} sellers, {} items, {} ms of work in each sale",

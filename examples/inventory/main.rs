@@ -1,4 +1,4 @@
-//! Sells the same stock in seven ways, and shows which of them sell more than there is.
+//! Sells the same stock in eight ways, and shows which of them sell more than there is.
 //!
 //! ```sh
 //! cargo run --release --example inventory
@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The example prints a table and writes a picture. `--sellers`, `--stock`, `--work-ms` (the time between the read and
-//! the write of a sale) and `--plot` (the file of the picture) change the run. The locks are in this process, or in the
-//! Redis of `REDIS_URL`. The tables `inventory_example_products` and `inventory_example_orders` are made anew and
+//! the write of a sale) and `--plot` (the file of the picture) change the run. The locks are in this process, in the
+//! PostgreSQL of `DATABASE_URL`, or in the Redis of `REDIS_URL`. The eighth way is for a PostgreSQL that has both, the stock
+//! and the locks. The tables `inventory_example_products` and `inventory_example_orders` are made anew and
 //! dropped at the end.
 //!
 //! Each way runs twice. In the first run all sellers sell until nothing is left. In the second run one owner freezes
@@ -28,6 +29,8 @@
 //! * **The lock with fencing**, if the work reaches beyond the database (a payment, a file, another service), is
 //!   expensive, or must not be done twice at the same time. Waiters need no connection, and a frozen owner stops them
 //!   for its ttl only. The database refuses its late write.
+//! * **The lock, checked in the transaction**, if the locks are in the same PostgreSQL as the data. The late write of a
+//!   frozen owner is refused without a column for tokens.
 //! * **The lock alone**, if the resource cannot check a fencing token and a rare double run is harmless. It oversells
 //!   after a freeze, as every lock does that ends by itself.
 //! * **Read, then write** without any of these, never.
@@ -80,8 +83,8 @@ fn main() -> Result<()> {
         let note = "SQLite has no SELECT … FOR UPDATE. BEGIN IMMEDIATE is its equivalent, for the whole file.";
         writeln!(out, "{note}")?;
     }
-    let title = "The same stock, sold seven ways";
-    std::fs::write(&config.plot, plot::svg(title, &subtitle, &rows))?;
+    let title = format!("The same stock, sold in {} ways", rows.len());
+    std::fs::write(&config.plot, plot::svg(&title, &subtitle, &rows))?;
     writeln!(out, "The picture is in {}", config.plot.display())?;
     Ok(())
 }
@@ -94,7 +97,7 @@ fn sell_in_all_ways(market: &Market, load: &Load) -> Result<Vec<Row>> {
             freeze: freeze::run(market, way, &FREEZE)?,
         })
     };
-    Way::ALL.into_iter().map(sell).collect()
+    market.ways().map(sell).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod sqlite;
 
 use std::sync::Arc;
 
+use lock_core::LockGuard;
 use tempfile::TempDir;
 
 use crate::Result;
@@ -37,6 +38,11 @@ pub(crate) trait Session: Send {
 
     /// Returns the whole numbers of the first row.
     fn read(&mut self, statement: &str, values: &[i64]) -> Result<Option<Vec<i64>>>;
+
+    /// Asks in a transaction whether a lock of this database is held. Its next owner then waits for the commit.
+    fn holds(&mut self, _: &LockGuard) -> Result<bool> {
+        Err("only PostgreSQL has locks".into())
+    }
 
     /// Begins a transaction that will write.
     fn begin(&mut self) -> Result<()> {
@@ -95,6 +101,15 @@ impl Database {
             Database::Postgres(_) => "PostgreSQL",
             #[cfg(feature = "mysql")]
             Database::MySql(_) => "MySQL or MariaDB",
+        }
+    }
+
+    /// Returns the URL by which a manager has its locks in this database too.
+    pub(crate) fn locks(&self) -> Option<&str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Database::Postgres(url) => Some(url),
+            _ => None,
         }
     }
 

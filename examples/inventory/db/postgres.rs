@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use lock_core::LockGuard;
 use postgres::error::SqlState;
 use postgres::types::ToSql;
 use postgres::{Client, NoTls, Statement};
@@ -60,6 +61,13 @@ impl Session for Postgres {
         let row = self.client.query_opt(&statement, &parameters(values))?;
         let numbers = row.map(|row| (0..row.len()).map(|column| row.try_get(column)).collect());
         Ok(numbers.transpose()?)
+    }
+
+    fn holds(&mut self, guard: &LockGuard) -> Result<bool> {
+        let fence = i64::from(guard.fencing_token());
+        let sql = guard.check_sql()?;
+        let row = self.client.query_opt(sql, &[&guard.key(), &fence])?;
+        Ok(row.is_some())
     }
 }
 

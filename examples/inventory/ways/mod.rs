@@ -1,4 +1,4 @@
-//! The seven ways to sell an item. All of them write the same order.
+//! The eight ways to sell an item. All of them write the same order.
 
 mod locked;
 mod statements;
@@ -16,6 +16,8 @@ pub(crate) enum Way {
     ForUpdate,
     Lock,
     FencedLock,
+    /// Only where the locks are in the PostgreSQL of the stock.
+    CheckedLock,
 }
 
 /// Tells how an attempt to sell one item has ended.
@@ -28,7 +30,7 @@ pub(crate) enum Outcome {
 }
 
 impl Way {
-    pub(crate) const ALL: [Way; 7] = [
+    pub(crate) const ALL: [Way; 8] = [
         Way::ReadThenWrite,
         Way::AtomicUpdate,
         Way::VersionColumn,
@@ -36,6 +38,7 @@ impl Way {
         Way::ForUpdate,
         Way::Lock,
         Way::FencedLock,
+        Way::CheckedLock,
     ];
 
     pub(crate) fn name(self, database: &Database) -> &'static str {
@@ -48,12 +51,16 @@ impl Way {
             Way::ForUpdate => "BEGIN IMMEDIATE",
             Way::Lock => "lock",
             Way::FencedLock => "lock with fencing",
+            Way::CheckedLock => "lock with check_sql",
         }
     }
 
     /// Returns whether several sellers can be between their read and their write at the same time.
     pub(crate) fn overlaps(self) -> bool {
-        !matches!(self, Way::ForUpdate | Way::Lock | Way::FencedLock)
+        !matches!(
+            self,
+            Way::ForUpdate | Way::Lock | Way::FencedLock | Way::CheckedLock
+        )
     }
 
     /// Sells one item, or finds that there is none.
@@ -68,6 +75,7 @@ impl Way {
             Way::ForUpdate => statements::for_update(seller, work),
             Way::Lock => locked::lock(seller, work),
             Way::FencedLock => locked::fenced_lock(seller, work),
+            Way::CheckedLock => locked::checked_lock(seller, work),
         }
     }
 }

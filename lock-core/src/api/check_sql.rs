@@ -11,7 +11,7 @@ impl LockHandle {
     /// No row says that the lock has ended: roll back.
     ///
     /// So an owner that was paused cannot commit behind its successor, and no table of the application needs a column for
-    /// fencing tokens. The manager must be connected to the same database, by `postgres://`.
+    /// fencing tokens. The manager must be connected to the same database, by `postgres://` (feature `postgres`).
     ///
     /// **Where in the transaction.** One query is enough, and it can be anywhere before the commit. At `REPEATABLE READ` and
     /// `SERIALIZABLE` make it the first one: a lock that was renewed since the first statement fails it by the error 40001.

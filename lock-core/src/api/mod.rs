@@ -3,7 +3,6 @@
 pub(crate) mod acquire;
 pub(crate) mod body;
 pub(crate) mod builder;
-#[cfg(feature = "postgres")]
 mod check_sql;
 mod connect;
 mod constructors;

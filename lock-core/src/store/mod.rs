@@ -146,7 +146,6 @@ pub(crate) trait Store: Debug + Send + Sync {
     }
 
     /// Returns SQL that finds a row while an owner has a key, by the key and the fencing token.
-    #[cfg(feature = "postgres")]
     fn check_sql(&self) -> Option<&'static str> {
         None
     }

@@ -1,6 +1,7 @@
 //! The lock of one request: its acquisition, its owner, its cooldown, and the handler's view of it.
 
 mod acquiring;
+mod check;
 mod context;
 mod cooldown;
 #[cfg(feature = "replay")]

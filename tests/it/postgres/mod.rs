@@ -12,6 +12,7 @@ mod frozen;
 mod hand_over;
 mod isolation;
 mod keys;
+mod layer;
 mod pooler;
 mod restarts;
 mod rights;
