@@ -179,6 +179,9 @@ pub use base::machine::simulated as machine;
 #[cfg(any(test, lock_sim))]
 #[doc(hidden)]
 pub use protocol::scripts as protocol_by_words;
+#[cfg(all(lock_sim, feature = "postgres"))]
+#[doc(hidden)]
+pub use store::cell_by_words;
 
 pub use api::builder::ManagerBuilder;
 pub use api::every::{Every, Tick};

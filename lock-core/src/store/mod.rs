@@ -60,6 +60,8 @@ use crate::lease::backoff::OUTAGE;
 
 #[cfg(feature = "postgres")]
 pub(crate) use self::cells::CellStore;
+#[cfg(all(lock_sim, feature = "postgres"))]
+pub use self::cells::by_words as cell_by_words;
 pub(crate) use self::event::{Event, Events, News};
 pub(crate) use self::lane::{AcquireRoute, Lane, ReleaseRoute};
 pub(crate) use self::memory::MemoryStore;

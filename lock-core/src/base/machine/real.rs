@@ -11,8 +11,12 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) use tokio::runtime::{Handle, Id};
 pub(crate) use tokio::task::Id as TaskId;
+#[cfg(feature = "postgres")]
+pub(crate) use tokio::task::JoinHandle;
 #[cfg(feature = "redis")]
 pub(crate) use tokio::task::JoinSet;
+#[cfg(feature = "postgres")]
+use tokio_postgres::tls::MakeTlsConnect;
 
 /// Makes the hashes of a table: seeded, so that keys made of a client's input cannot be made to collide.
 pub(crate) type HashState = foldhash::quality::RandomState;
@@ -139,4 +143,19 @@ pub(crate) async fn connect(
     client
         .get_multiplexed_async_connection_with_config(config)
         .await
+}
+
+/// Connects to a server of PostgreSQL. The caller drives the connection.
+#[cfg(feature = "postgres")]
+pub(crate) async fn connect_postgres<T: MakeTlsConnect<tokio_postgres::Socket>>(
+    config: &tokio_postgres::Config,
+    tls: T,
+) -> Result<
+    (
+        tokio_postgres::Client,
+        tokio_postgres::Connection<tokio_postgres::Socket, T::Stream>,
+    ),
+    tokio_postgres::Error,
+> {
+    config.connect(tls).await
 }

@@ -25,6 +25,14 @@ pub struct Server {
 }
 
 impl Server {
+    #[cfg(lock_sim)]
+    pub(crate) fn of(lock: &str, document: Document) -> Self {
+        Self {
+            keys: BTreeMap::from([(lock.to_owned(), document)]),
+            ..Self::default()
+        }
+    }
+
     /// Runs a script at a Unix time in microseconds. Returns its reply, and for each push the address and the message.
     ///
     /// # Panics

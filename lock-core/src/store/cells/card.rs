@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::codec::{card_bytes, card_of};
 use super::driver::CellStore;
 use super::{Cells, OwnerFence, Swap, Swapped};
+use crate::base::clock::ServerTime;
 use crate::base::identity::Identity;
 use crate::base::machine::sleep;
 use crate::store::Failure;
@@ -33,6 +34,7 @@ impl<C: Cells> CellStore<C> {
                 bytes: Arc::clone(&bytes),
                 ends: 0,
                 lasts: STAYS,
+                now: ServerTime(0),
                 fence: OwnerFence::None,
                 ends_a_hold: false,
                 may_be_lost: true,

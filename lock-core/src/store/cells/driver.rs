@@ -102,12 +102,9 @@ impl<C: Cells> CellStore<C> {
         let mut work = Work {
             guess: self.guess(key),
             fact: None,
-            deaf: Vec::new(),
+            deaf: self.deaf(),
             step: step_of,
         };
-        if !self.cells.listens() {
-            work.deaf.push(self.manager);
-        }
         let mut misses = 0;
         loop {
             let now = work.fact.unwrap_or_else(|| self.cells.clock());
@@ -126,10 +123,17 @@ impl<C: Cells> CellStore<C> {
                 self.learn(key, &mut work, stored, read.now)?;
                 continue;
             };
+            let tells = !pushes.is_empty();
             let swap = work.swap(key, &after, pushes, now);
             let bytes = Arc::clone(&swap.bytes);
             match self.cells.swap(vec![swap]).await? {
-                Swapped::Done(written) => return self.written(key, &bytes, written, reply),
+                Swapped::Done(written) => {
+                    let done = self.written(key, &bytes, written, reply);
+                    if tells {
+                        self.cells.told().await;
+                    }
+                    return done;
+                }
                 Swapped::Deaf(addresses) => work.deaf.extend(addresses),
                 Swapped::Again => {
                     misses += 1;
@@ -166,10 +170,18 @@ impl<C: Cells> CellStore<C> {
     ) -> Result<(), Failure> {
         work.guess = guess_of(stored)?;
         work.fact = Some(now);
+        // A manager that did not listen may do so by now. It has asked again then, and counts on its place.
+        work.deaf = self.deaf();
         // A caller that waits asks again at once.
         let guess = work.guess.clone();
         self.guesses.note(key, guess, None, Clock::System.now());
         Ok(())
+    }
+
+    /// The managers of which it is known before a write that they do not listen.
+    fn deaf(&self) -> Vec<Address> {
+        let is_deaf = !self.cells.listens();
+        is_deaf.then_some(self.manager).into_iter().collect()
     }
 
     pub(super) fn guess(&self, key: &str) -> Guess {
@@ -359,6 +371,7 @@ pub(super) fn swap_of(
         bytes: encoded.bytes.into(),
         ends: encoded.ends,
         lasts: encoded.lasts,
+        now: change.now,
         fence: owner_fence(after),
         ends_a_hold: guess.revision == 0 || !owners(&guess.cell.document).all(stays),
         may_be_lost: false,

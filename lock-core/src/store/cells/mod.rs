@@ -8,6 +8,8 @@
 //! A write names the number of the write before it, and no number is used twice. So a copy of a write that arrives late
 //! changes nothing, unless it is the first one of a key: a store refuses that after a while.
 
+#[cfg(lock_sim)]
+pub mod by_words;
 mod card;
 mod codec;
 mod driver;
@@ -51,6 +53,9 @@ pub(crate) trait Cells: Debug + Send + Sync {
 
     /// Swaps the bytes of a key, and sends the messages behind it; of several keys, all of them as one write, or none.
     fn swap(&self, swaps: Vec<Swap>) -> BoxFuture<'_, Result<Swapped, Failure>>;
+
+    /// Waits until the messages of all swaps so far are sent, as far as they can be.
+    fn told(&self) -> BoxFuture<'_, ()>;
 
     /// Reads keys, and the clock. The clock showed no more than that at the moment of the reading.
     fn read(&self, keys: &[Arc<str>]) -> BoxFuture<'_, Result<Read, Failure>>;
@@ -96,6 +101,9 @@ pub(crate) struct Swap {
     /// from this write, both in microseconds. 0: no such time.
     pub(crate) ends: u64,
     pub(crate) lasts: u64,
+    /// The time that the writer believes it is. If the clock of the store shows less, because it was set back, a write that
+    /// follows another one is not done: a lease that the writer takes for over may not be.
+    pub(crate) now: ServerTime,
     /// The fencing token of the one owner.
     pub(crate) fence: OwnerFence,
     /// Whether an owner loses the key by this write. The write then waits until no transaction checks the key.

@@ -17,7 +17,7 @@ use crate::store::{BoxFuture, Events, Failure, Pattern, Scanned, Told};
 pub(super) struct TestCells {
     pub(super) shared: Arc<Mutex<Shared>>,
     /// By so many microseconds the estimate of the clock is behind.
-    pub(super) behind: u64,
+    pub(super) behind: i64,
 }
 
 #[derive(Debug, Default)]
@@ -27,8 +27,12 @@ pub(super) struct Shared {
     revision: u64,
     /// Nobody listens there.
     pub(super) deaf: Vec<Address>,
+    /// When a process has heard of that, those listen again, and have asked for the key by a write.
+    pub(super) come_back: bool,
     /// The messages that were sent: receiver and kind.
     pub(super) told: Vec<(Address, &'static str)>,
+    /// A caller has waited until its messages were sent.
+    pub(super) told_of: bool,
     /// Swaps and readings.
     pub(super) trips: usize,
 }
@@ -48,7 +52,7 @@ impl Shared {
         match self.rows.get(&swap.key) {
             None => swap.revision == 0,
             Some(row) if swap.revision == 0 => row.ends <= self.micros,
-            Some(row) => row.stored.written.revision == swap.revision,
+            Some(row) => row.stored.written.revision == swap.revision && swap.now.0 <= self.micros,
         }
     }
 
@@ -110,6 +114,12 @@ impl Cells for TestCells {
         let receivers = receivers.map(|push| push.to);
         let deaf: Vec<_> = receivers.filter(|to| shared.deaf.contains(to)).collect();
         let swapped = if !deaf.is_empty() {
+            if shared.come_back {
+                shared.deaf.clear();
+                let revision = shared.next();
+                let row = shared.rows.get_mut(&swaps[0].key).expect("a row");
+                row.stored.written.revision = revision;
+            }
             Swapped::Deaf(deaf)
         } else if swaps.iter().all(|swap| shared.fits(swap)) {
             let revision = shared.next();
@@ -119,6 +129,11 @@ impl Cells for TestCells {
             Swapped::Changed(shared.stored(&swaps[0].key), ServerTime(shared.micros))
         };
         Box::pin(ready(Ok(swapped)))
+    }
+
+    fn told(&self) -> BoxFuture<'_, ()> {
+        lock(&self.shared).told_of = true;
+        Box::pin(ready(()))
     }
 
     fn read(&self, keys: &[Arc<str>]) -> BoxFuture<'_, Result<Read, Failure>> {
@@ -152,7 +167,8 @@ impl Cells for TestCells {
     }
 
     fn clock(&self) -> ServerTime {
-        ServerTime(lock(&self.shared).micros.saturating_sub(self.behind))
+        let micros = lock(&self.shared).micros;
+        ServerTime(micros.saturating_add_signed(-self.behind))
     }
 
     fn listens(&self) -> bool {

@@ -137,6 +137,49 @@ async fn a_release_hands_over_to_the_first_waiter_that_listens() {
 }
 
 #[tokio::test]
+async fn a_waiter_that_listens_again_during_a_release_keeps_its_place() {
+    let [one, two] = processes();
+    let (first, second) = (one.token(), two.token());
+    let fence = granted(&one.acquires(first, Queueing::Never).await);
+    assert!(is_busy(&two.acquires(second, Queueing::Always).await, true));
+    {
+        let mut shared = lock(&one.store.cells.shared);
+        (shared.deaf, shared.come_back) = (vec![second.address()], true);
+    }
+    one.releases(first, Some(fence)).await;
+    let told = std::mem::take(&mut lock(&one.store.cells.shared).told);
+    assert_eq!(told, [(second.address(), "given")]);
+}
+
+#[tokio::test]
+async fn a_release_is_answered_behind_its_messages() {
+    let [one, two] = processes();
+    let is_told = || std::mem::take(&mut lock(&one.store.cells.shared).told_of);
+    let first = one.token();
+    let fence = granted(&one.acquires(first, Queueing::Never).await);
+    one.releases(first, Some(fence)).await;
+    assert!(!is_told(), "there are no messages");
+    let next = one.token();
+    let fence = granted(&one.acquires(next, Queueing::Never).await);
+    two.acquires(two.token(), Queueing::Always).await;
+    one.releases(next, Some(fence)).await;
+    assert!(is_told());
+}
+
+#[tokio::test]
+async fn a_process_that_has_seen_a_later_time_takes_no_key_before_its_lease_is_over() {
+    let [one, mut two] = processes();
+    granted(&one.acquires(one.token(), Queueing::Never).await);
+    // It knows the lease.
+    two.acquires(two.token(), Queueing::Never).await;
+    two.store.cells.behind = -20_000_000;
+    let refused = two.acquires(two.token(), Queueing::Never).await;
+    assert!(is_busy(&refused, false), "{refused:?}");
+    later(&one, TTL + Duration::from_millis(10));
+    granted(&two.acquires(two.token(), Queueing::Never).await);
+}
+
+#[tokio::test]
 async fn a_repeated_acquire_has_the_same_fencing_token_and_a_ticket_keeps_it() {
     let [one, two] = processes();
     let (first, ticket) = (one.token(), two.token());

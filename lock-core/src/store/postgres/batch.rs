@@ -13,14 +13,15 @@ use tokio_postgres::{Error, Row};
 
 use super::connection::Connection;
 use super::failure::{Class, class_of, code, is_standby};
+use super::outbox::Outbox;
 use super::statements::Sql;
 use super::{PostgresCells, channel};
 use crate::base::clock::ServerTime;
 use crate::base::join::join_all;
-use crate::base::machine::{self, timeout};
+use crate::base::machine::timeout;
 use crate::base::sync::lock;
 use crate::base::token::Address;
-use crate::protocol::Push;
+use crate::protocol::{News, Push};
 use crate::store::Failure;
 use crate::store::cells::{OwnerFence, Stored, Swap, Swapped, Written, message};
 
@@ -31,11 +32,12 @@ const LATE: u64 = 3_000_000;
 /// A server that answers nothing for so long is given up.
 const SILENT: Duration = Duration::from_secs(6);
 
-/// The swaps that wait for their turn.
+/// The swaps that wait for their turn, and the messages behind those that are done.
 #[derive(Default)]
 pub(super) struct Queue {
     pending: Mutex<Vec<Pending>>,
     bell: Notify,
+    pub(super) outbox: Outbox,
 }
 
 struct Pending {
@@ -62,6 +64,7 @@ impl Queue {
             for pending in std::mem::take(&mut *lock(&self.pending)) {
                 let _ = pending.answer.send(Err(failure.clone()));
             }
+            self.outbox.clear();
             self.bell.notified().await;
         }
     }
@@ -125,39 +128,41 @@ impl PostgresCells {
         group.sort_by(|one, other| one.swaps[0].key.cmp(&other.swaps[0].key));
         let swaps: Vec<&Swap> = group.iter().flat_map(|pending| &pending.swaps).collect();
         let swapped = self.swapped(connection, &swaps, sql).await;
-        let mut swapped = swapped.map(Vec::into_iter);
-        let mut messages = Vec::new();
+        let mut swapped = swapped.map(|(results, is_local)| (results.into_iter(), is_local));
         for Pending { swaps, answer } in group {
-            let result = swapped.as_mut().map(|results| {
+            let result = match &mut swapped {
+                Err(failure) => Err(failure.clone()),
                 // Those that go together have one result, unless none of them was done.
-                let result = results.by_ref().take(swaps.len()).last();
-                result.unwrap_or(Swapped::Again)
-            });
-            let result = result.map_err(|failure| failure.clone());
-            if let Ok(Swapped::Done(written)) = &result {
-                for swap in &swaps {
-                    let text = |push: &Push| message::of_push(push, &swap.key, *written);
-                    let told = swap.pushes.iter();
-                    messages.extend(told.map(|push| (channel(push.to), text(push))));
-                }
-            }
+                Ok((results, is_local)) => match results.by_ref().take(swaps.len()).last() {
+                    Some(Swapped::Done(written)) => {
+                        // Before the answer, behind which the process may exit.
+                        let texts = swaps
+                            .iter()
+                            .flat_map(|swap| texts_of(swap, written, *is_local));
+                        self.queue.outbox.add(texts);
+                        match *is_local {
+                            true => Err(Failure::unanswered(
+                                "PostgreSQL has not confirmed the commit on its synchronous standbys",
+                            )),
+                            false => Ok(Swapped::Done(written)),
+                        }
+                    }
+                    result => Ok(result.unwrap_or(Swapped::Again)),
+                },
+            };
             let _ = answer.send(result);
-        }
-        if !messages.is_empty() {
-            // Behind the commit, because a transaction that notifies keeps all others of the cluster that do from their
-            // commits.
-            machine::spawn(notify(Arc::clone(connection), messages));
         }
     }
 
-    /// Returns a result for each swap, or the failure of all of them.
+    /// Returns a result for each swap, and whether those that are done may be on this server only; or the failure of all of them.
     async fn swapped(
         &self,
         connection: &Connection,
         swaps: &[&Swap],
         sql: &Sql,
-    ) -> Result<Vec<Swapped>, Failure> {
+    ) -> Result<(Vec<Swapped>, bool), Failure> {
         let before = connection.warnings.load(Ordering::Relaxed);
+        let mut results: Vec<_> = swaps.iter().map(|_| Swapped::Again).collect();
         let rows = match self.run(connection, swaps, sql).await {
             Err(error) if class_of(code(&error)) == Class::Again => Vec::new(),
             Err(error) => {
@@ -168,19 +173,12 @@ impl PostgresCells {
             }
             Ok(rows) => rows,
         };
-        let mut results: Vec<_> = swaps.iter().map(|_| Swapped::Again).collect();
         for row in &rows {
             let read = self.read_result(row, &mut results);
             read.ok_or_else(Failure::not_understood)?;
         }
         let warned = connection.warnings.load(Ordering::Relaxed) != before;
-        let is_done = |result: &Swapped| matches!(result, Swapped::Done(_));
-        if warned && results.iter().any(is_done) {
-            return Err(Failure::unanswered(
-                "PostgreSQL has not confirmed the commit on its synchronous standbys",
-            ));
-        }
-        Ok(results)
+        Ok((results, warned))
     }
 
     /// Reads one row of the answer: a write, a receiver that does not listen, or what the server has.
@@ -246,6 +244,7 @@ impl PostgresCells {
                 &addresses,
                 &late,
                 &may_be_lost,
+                &numbers(|swap| number(swap.now.0)),
             ],
         )
         .await
@@ -275,11 +274,55 @@ pub(super) fn stored(row: &Row, first: usize) -> Option<Option<Stored>> {
     Some(Some(Stored { written, bytes }))
 }
 
-async fn notify(connection: Arc<Connection>, messages: Vec<(String, String)>) {
-    let (channels, texts): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
-    let notify = &connection.sql.notify;
-    let sent = notify.run(&connection.client, &[&channels, &texts]).await;
-    if sent.is_err() {
-        tracing::debug!("a message to a waiter was lost; it asks when its grant is over");
+/// Returns the channels and the texts of the pushes of a write. A waiter that is given the key by a commit that may be on this
+/// server only has to ask for it.
+fn texts_of(
+    swap: &Swap,
+    written: Written,
+    is_local: bool,
+) -> impl Iterator<Item = (String, String)> + '_ {
+    swap.pushes.iter().map(move |push| {
+        let news = match push.news {
+            News::Given { grant, .. } if is_local => News::Next { grant, after: 0 },
+            news => news,
+        };
+        let text = message::of_push(&Push { news, ..*push }, &swap.key, written);
+        (channel(push.to), text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::token::TokenSource;
+
+    #[test]
+    fn a_waiter_asks_for_a_key_that_a_commit_without_its_standbys_gives() {
+        let to = Address::random();
+        let token = TokenSource::new(to).fresh();
+        let news = News::Given {
+            grant: 2_000,
+            fence: 0,
+        };
+        let push = Push { to, token, news };
+        let swap = Swap {
+            key: "k".into(),
+            revision: 1,
+            bytes: Vec::new().into(),
+            ends: 0,
+            lasts: 0,
+            now: ServerTime(0),
+            fence: OwnerFence::New,
+            ends_a_hold: true,
+            may_be_lost: false,
+            pushes: vec![push],
+        };
+        let written = Written {
+            revision: 7,
+            at: ServerTime(5),
+        };
+        let text = |is_local| texts_of(&swap, written, is_local).next().expect("a push").1;
+        assert_eq!(text(false), format!("g 5 2000 448 {token} 6b"));
+        assert_eq!(text(true), format!("n 2000 0 {token} 6b"));
     }
 }

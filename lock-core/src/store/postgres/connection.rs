@@ -4,13 +4,12 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client, Config};
 
 use super::failure::not_connected;
 use super::statements::Statements;
 use super::{PostgresUrl, Tls, schema};
-use crate::base::machine;
+use crate::base::machine::{self, JoinHandle};
 use crate::store::Failure;
 
 /// Settings of a session that no other client gets afterwards. An insert waits for another one of the same key.
@@ -34,7 +33,7 @@ pub(super) async fn open(
     tls: &Tls,
     mut hear: impl FnMut(AsyncMessage) + Send + 'static,
 ) -> Result<(Client, Driver), Failure> {
-    let opened = config.connect(Tls::clone(tls)).await;
+    let opened = machine::connect_postgres(config, Tls::clone(tls)).await;
     let (client, mut connection) = opened.map_err(not_connected)?;
     let driver = machine::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {

@@ -29,6 +29,7 @@ impl PostgresCells {
                 // A server that takes no writes any more sends no messages about them.
                 let mut link = self.link.subscribe();
                 tokio::select! {
+                    biased;
                     () = driver.ended() => {}
                     _ = link.wait_for(|link| !matches!(link, Link::Up(_))) => {}
                 }

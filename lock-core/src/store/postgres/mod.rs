@@ -20,6 +20,7 @@ mod check;
 mod connection;
 mod failure;
 mod listener;
+mod outbox;
 mod schema;
 mod statements;
 #[cfg(feature = "postgres-tls")]
@@ -113,8 +114,10 @@ impl PostgresCells {
                     let connection = Arc::new(connection);
                     self.link.send_replace(Link::Up(Arc::clone(&connection)));
                     tokio::select! {
+                        biased;
                         () = driver.ended() => {}
                         () = self.send_batches(&connection) => {}
+                        () = self.queue.outbox.send(&connection) => {}
                     }
                     self.link.send_replace(Link::Connecting);
                     sleep(AGAIN).await;
@@ -123,6 +126,7 @@ impl PostgresCells {
                     failures += 1;
                     self.link.send_replace(Link::Down(failure.clone()));
                     tokio::select! {
+                        biased;
                         () = sleep(pause_after_failure(failures)) => {}
                         () = self.queue.refuse(&failure) => {}
                     }
@@ -279,6 +283,10 @@ impl Cells for PostgresCells {
                 _ => Told::Maybe,
             })
         })
+    }
+
+    fn told(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.queue.outbox.is_sent())
     }
 
     fn clock(&self) -> ServerTime {

@@ -2,11 +2,17 @@
 
 use std::future::Future;
 use std::io;
+#[cfg(feature = "postgres")]
+use std::time::Duration;
 
-use super::tasks::JoinHandle;
+#[cfg(feature = "postgres")]
+use tokio_postgres::config::Host;
+
+#[cfg(feature = "postgres")]
+use super::Stream;
 use super::{living_world, world};
 
-pub(crate) use super::tasks::JoinSet;
+pub(crate) use super::tasks::{JoinHandle, JoinSet};
 pub(crate) use super::timers::{sleep, timeout};
 pub(crate) use super::{Handle, Id, now};
 
@@ -103,4 +109,32 @@ pub(crate) async fn connect(
         redis,
         driver: spawn(driver),
     })
+}
+
+/// Connects without TLS to the first server of the settings.
+#[cfg(feature = "postgres")]
+pub(crate) async fn connect_postgres<T>(
+    config: &tokio_postgres::Config,
+    _: T,
+) -> Result<
+    (
+        tokio_postgres::Client,
+        tokio_postgres::Connection<Box<dyn Stream>, tokio_postgres::tls::NoTlsStream>,
+    ),
+    tokio_postgres::Error,
+> {
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => host.clone(),
+        _ => String::new(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let longest = config
+        .get_connect_timeout()
+        .copied()
+        .unwrap_or(Duration::MAX);
+    let connected = timeout(longest, super::connect(&format!("{host}:{port}"))).await;
+    // A stream that has ended stands for a connection that was not made.
+    let stream = connected.ok().and_then(Result::ok);
+    let stream = stream.unwrap_or_else(|| Box::new(tokio::io::empty()));
+    config.connect_raw(stream, tokio_postgres::NoTls).await
 }
