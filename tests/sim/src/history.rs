@@ -68,7 +68,10 @@ pub fn run(plan: &Plan, log: Log) -> Report {
 fn build(state: &mut State, plan: &Plan) {
     state.stops_amid_a_release = plan.stops_amid_a_release;
     for _ in 0..plan.servers {
-        let server = state.add_server();
+        let server = match plan.topology {
+            Topology::Postgres => state.add_postgres(plan.seed),
+            _ => state.add_server(),
+        };
         if plan.exact_rights {
             let server = &mut state.hosts[server].server;
             server.allow_only(&rights::of(plan));
@@ -108,6 +111,7 @@ fn build(state: &mut State, plan: &Plan) {
 async fn live(plan: Plan, process: usize, its: ProcessPlan) {
     let builder = match plan.topology {
         Topology::One | Topology::Replicas => LockManager::builder("redis://10.0.0.0:6379"),
+        Topology::Postgres => LockManager::builder("postgres://lock@10.0.0.0:5432/app"),
         Topology::Sentinel => {
             let servers = plan.sentinel_servers();
             let hosts: Vec<_> = servers.map(|it| format!("10.0.0.{it}:6379")).collect();
@@ -243,6 +247,7 @@ fn judge(sim: &Rc<Sim>, plan: &Plan) -> Report {
 fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
     ledger.check_tickets(plan);
     sim.look(|state| {
+        ledger.check_statements(state);
         ledger.find_interrupted(plan, state);
         ledger.check_owners(plan, state);
         ledger.check_busy(plan, state);

@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod linear;
 pub mod place;
 pub mod plan;
+pub mod postgres;
 pub mod rng;
 pub mod search;
 pub mod server;

@@ -11,6 +11,7 @@ mod habits;
 mod jobs;
 mod names;
 mod orders;
+mod postgres;
 mod quorum;
 mod repeats;
 pub mod rights;
@@ -40,26 +41,29 @@ pub enum Topology {
     Sentinel,
     /// Masters that share the keys, whose slots move, with replicas or without.
     Cluster,
+    /// One server of PostgreSQL.
+    Postgres,
 }
 
 impl Topology {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::One,
         Self::Replicas,
         Self::Redlock,
         Self::Sentinel,
         Self::Cluster,
+        Self::Postgres,
     ];
 
     /// Returns whether one server has all keys, and no other server takes its place.
     pub fn is_alone(self) -> bool {
-        matches!(self, Self::One | Self::Replicas)
+        matches!(self, Self::One | Self::Replicas | Self::Postgres)
     }
 
     /// How many servers there are, without replicas and sentinels.
     pub fn servers(self) -> usize {
         match self {
-            Self::One | Self::Replicas | Self::Sentinel => 1,
+            Self::One | Self::Replicas | Self::Sentinel | Self::Postgres => 1,
             Self::Redlock | Self::Cluster => 3,
         }
     }
@@ -148,7 +152,9 @@ impl Plan {
                 vec![rng.below(3) * MILLI, rng.below(40) * MILLI]
             }
             Topology::Cluster if rng.percent(30) => vec![rng.below(20) * MILLI; 3],
-            Topology::One | Topology::Redlock | Topology::Cluster => Vec::new(),
+            Topology::One | Topology::Redlock | Topology::Cluster | Topology::Postgres => {
+                Vec::new()
+            }
         };
         let bursts = rng.percent(30);
         let most = if bursts { 6 } else { 3 };
@@ -164,7 +170,7 @@ impl Plan {
                 exits: rng.percent(20).then(|| rng.between(500, 7_500) * MILLI),
                 leaves: match topology {
                     Topology::Redlock => rng.percent(10),
-                    Topology::One | Topology::Replicas => rng.percent(3),
+                    Topology::One | Topology::Replicas | Topology::Postgres => rng.percent(3),
                     Topology::Sentinel | Topology::Cluster => false,
                 }
                 .then(|| rng.between(500, 7_500) * MILLI),
@@ -187,7 +193,10 @@ impl Plan {
                 _ => topology.servers(),
             },
             exact_rights: rng.percent(10)
-                && !matches!(topology, Topology::Sentinel | Topology::Cluster),
+                && !matches!(
+                    topology,
+                    Topology::Sentinel | Topology::Cluster | Topology::Postgres
+                ),
             replicas,
             acks: u16::from(topology == Topology::Replicas),
             are_recent: false,
@@ -226,6 +235,7 @@ impl Plan {
         }
         plan.draw_situation_of_shares();
         plan.draw_repeats();
+        plan.bound_lost_releases();
         plan.end_work();
         plan.are_recent = !plan.replicas.is_empty() && rng.percent(50);
         plan

@@ -128,7 +128,7 @@ impl Ledger {
         let since = confirmed.min(self.calls[call].asked);
         self.check_master(plan, state, call, believes);
         let left = match plan.topology {
-            Topology::One => Some(left(state, 0, key)),
+            Topology::One | Topology::Postgres => Some(left(state, 0, key)),
             Topology::Replicas | Topology::Sentinel => replicas::lives(plan, state, key, since),
             // A node that the slot has left may still have a key that is over.
             Topology::Cluster => state.masters().map(|it| left(state, it, key)).max(),

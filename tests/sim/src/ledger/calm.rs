@@ -8,6 +8,8 @@ use crate::world::{Fault, LAST, LONGEST_STOP, MILLI, Planned, SECOND, slowest_se
 const AFTERMATH: u64 = 2 * SECOND;
 /// A keeper looks for late copies of a request until then.
 const LATE: u64 = 8 * SECOND;
+/// A commit that does not wait for the disk is on it by then.
+const FLUSHED: u64 = 600 * MILLI;
 
 /// The trouble of a history.
 pub(super) struct Calm {
@@ -73,7 +75,13 @@ impl Ledger {
                 undone(call.answered.unwrap_or(u64::MAX))
             }
             (Answer::Granted, Some(left)) => match call.released {
-                Some(released) => released.max(late_copy_until(plan, call, released)),
+                Some(released) => {
+                    let lost = match may_be_lost(plan, left, released) {
+                        true => released + ttl,
+                        false => released,
+                    };
+                    lost.max(late_copy_until(plan, call, released))
+                }
                 None => undone(left),
             },
             (Answer::Lost | Answer::NotReleased(_) | Answer::RanOut, Some(left)) => {
@@ -100,6 +108,15 @@ impl Ledger {
         }
         by_key
     }
+}
+
+/// Returns whether a crash of PostgreSQL may have lost a release, which does not wait for the disk.
+pub(super) fn may_be_lost(plan: &Plan, left: u64, released: u64) -> bool {
+    plan.topology == Topology::Postgres
+        && plan.faults.iter().any(|it| {
+            let is_crash = matches!(it.fault, Fault::Restart { .. });
+            is_crash && left <= it.at && it.at <= released + FLUSHED
+        })
 }
 
 /// Returns until when a late copy of a call's request may have the key again, after the lock was released.

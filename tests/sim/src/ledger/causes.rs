@@ -2,6 +2,7 @@
 
 use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology, Weather, lock_name};
+use crate::server::Refusal;
 use crate::world::{Fault, Late, MILLI, SECOND, State, slowest_segment};
 
 /// The time in which a manager may still be connecting.
@@ -34,7 +35,7 @@ impl Ledger {
             }
             let wrong = match plan.topology {
                 _ if plan.weather == Weather::Momentary => uncaused_by_a_moment(plan, call),
-                Topology::One | Topology::Replicas if plan.is_plain() => uncaused(
+                _ if plan.topology.is_alone() && plan.is_plain() => uncaused(
                     plan,
                     call,
                     || self.asked_by_its_process(number),
@@ -222,11 +223,21 @@ fn is_refused_for(plan: &Plan, call: &Call, why: &str, from: u64, to: Option<u64
     let span = (from, to.unwrap_or(u64::MAX));
     let touches = |which: &dyn Fn(&Fault) -> Option<u64>| plan.touches(call.process, span, which);
     if why.starts_with("Misconfigured") {
-        return touches(&|fault| fault.disturbs().filter(|_| fault.is_a_mistake()));
+        return touches(&|fault| {
+            let is_its = fault.is_a_mistake() || takes_the_right(plan, fault);
+            fault.disturbs().filter(|_| is_its)
+        });
     }
     let is_unavailable = why.starts_with("Unavailable");
     is_unavailable
         && (from < START || touches(&|fault| fault.disturbs().filter(|_| !fault.is_a_mistake())))
+}
+
+/// On PostgreSQL a server that is misconfigured has taken the right to the table.
+fn takes_the_right(plan: &Plan, fault: &Fault) -> bool {
+    let refusal = Refusal::Misconfigured;
+    plan.topology == Topology::Postgres
+        && matches!(fault, Fault::Refuse { refusal: it, .. } if *it == refusal)
 }
 
 /// Returns whether something explains that a lock is lost at this time.

@@ -32,9 +32,11 @@ impl Ledger {
         // Otherwise the key may have run out before.
         let confirmed = call.released.is_some_and(|released| released < lasts);
         let is_certain = match plan.topology {
-            Topology::One | Topology::Replicas | Topology::Sentinel | Topology::Cluster => {
-                is_calm || confirmed
-            }
+            Topology::One
+            | Topology::Replicas
+            | Topology::Sentinel
+            | Topology::Cluster
+            | Topology::Postgres => is_calm || confirmed,
             // A cooldown is acknowledged by no majority.
             Topology::Redlock => is_calm,
         };

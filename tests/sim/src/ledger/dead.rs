@@ -17,7 +17,13 @@ impl Ledger {
         let is_its = |token: &[u8]| addresses.iter().any(|it| token.starts_with(it));
         for key in 0..plan.keys {
             let entries = |name: String| {
-                let entry = move |server: usize| state.hosts[server].server.entry(name.as_bytes());
+                // A row of PostgreSQL outlasts the lease in it.
+                let is_row = plan.topology == Topology::Postgres;
+                let entry = move |server: usize| {
+                    let entry = state.hosts[server].server.entry(name.as_bytes());
+                    let millis = state.server_time(server) / 1_000;
+                    entry.filter(|it| !(is_row && it.is_over(millis)))
+                };
                 state.masters().filter_map(entry).map(|entry| &entry.data)
             };
             // A ticket names its process, and outlives it.

@@ -50,6 +50,7 @@ mod server_tests;
 mod several;
 mod share_ends;
 mod share_order;
+mod statements;
 #[cfg(test)]
 mod tests;
 mod tickets;

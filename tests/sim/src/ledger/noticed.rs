@@ -93,7 +93,9 @@ impl Ledger {
                 matches!(&it.fault, Fault::Deny { command, .. } if command == "CLIENT|CACHING");
             denies && it.at <= lost
         });
+        // PostgreSQL tells no client of a change.
         let is_watched = claim.from + first < lost
+            && plan.topology != Topology::Postgres
             && has_hints
             && plan.version.redis >= (7, 0, 5)
             && !plan.touches(call.process, (lost, lost), unwatched)
@@ -111,7 +113,8 @@ impl Ledger {
             ends.then_some(SECOND)
         };
         let process = self.calls[claim.call].process;
-        match plan.touches(process, (lost, lost), unheard) {
+        let is_untold = plan.topology == Topology::Postgres;
+        match is_untold || plan.touches(process, (lost, lost), unheard) {
             true => self.notices_within(plan, claim, lost),
             false => plan.segments(4) + LOOKS * 3 * plan.far,
         }

@@ -72,7 +72,9 @@ impl Ledger {
     pub fn is_ordered(&mut self, plan: &Plan, state: &State, order: usize, result: Ordered) {
         self.orders[order].answered = Some(state.now);
         self.orders[order].result = result;
-        if !result.is_done() || plan.loses_data() || plan.topology == Topology::Redlock {
+        // PostgreSQL has no mark: the next write has a higher number.
+        let has_no_mark = matches!(plan.topology, Topology::Redlock | Topology::Postgres);
+        if !result.is_done() || plan.loses_data() || has_no_mark {
             return;
         }
         let it = &self.orders[order];

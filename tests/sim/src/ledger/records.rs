@@ -62,7 +62,9 @@ impl Ledger {
     /// Checks that the key had no other owner from the end of the record's owner to the end of the record.
     fn check_owners_beside(&mut self, plan: &Plan, record: &Record) {
         let until = match record.outcome {
-            Some((RecordOutcome::Failed, _)) if plan.topology == Topology::One => {
+            Some((RecordOutcome::Failed, _))
+                if matches!(plan.topology, Topology::One | Topology::Postgres) =>
+            {
                 // The token stays for one more ttl.
                 record.ended + self.calls[record.call].ttl / 100 * 99
             }

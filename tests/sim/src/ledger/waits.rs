@@ -144,7 +144,12 @@ impl Ledger {
             true => call.asked.max(SECOND),
             false => call.asked.max(trouble(plan, state) + aftermath),
         };
-        let forgets = plan.has(|fault| matches!(fault, Fault::Delete { .. }));
+        let forgets = plan.has(|fault| match fault {
+            Fault::Delete { .. } => true,
+            // PostgreSQL tells no waiter of it.
+            Fault::Flush { .. } => plan.topology == Topology::Postgres,
+            _ => false,
+        });
         if forgets && !is_near {
             return;
         }
@@ -228,7 +233,7 @@ fn all_hold(plan: &Plan) -> u64 {
 
 /// How much longer than its wait a call may last.
 fn overtime(plan: &Plan, call: &Call) -> u64 {
-    let known = matches!(plan.topology, Topology::One | Topology::Replicas);
+    let known = plan.topology.is_alone();
     if !plan.is_connected() || !plan.has_exact_waits() || !known || call.asked < SECOND {
         return OVERTIME;
     }
@@ -260,7 +265,7 @@ fn releases_late(plan: &Plan, call: &Call) -> bool {
     };
     let disturbed = plan.has(|fault| !harmless(fault)) || plan.has_stops();
     let trip = 10 * slowest_segment(plan.latency) + 5 * MILLI;
-    let known = matches!(plan.topology, Topology::One | Topology::Replicas);
+    let known = plan.topology.is_alone();
     let late = |(left, ended)| ended > left + trip;
     known && !disturbed && call.asked > SECOND && call.left.zip(call.ended).is_some_and(late)
 }
@@ -284,7 +289,7 @@ fn trouble(plan: &Plan, state: &State) -> u64 {
 /// process is stopped, and at most one ends.
 fn is_near(plan: &Plan, call: &Call) -> bool {
     let is_one_key = call.keys.len() == 1 && matches!(call.owning, super::Owning::Alone);
-    let known = matches!(plan.topology, Topology::One | Topology::Replicas);
+    let known = plan.topology.is_alone();
     let calm = plan.is_connected() && !plan.stops_inside && plan.habits.blocks == 0;
     let stopped = |process: usize| {
         plan.has(|fault| {

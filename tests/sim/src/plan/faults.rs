@@ -57,6 +57,9 @@ impl Plan {
     }
 
     pub(super) fn fault(&self, rng: &mut Rng) -> Fault {
+        if self.topology == Topology::Postgres {
+            return self.fault_of_postgres(rng);
+        }
         let process = rng.index(self.processes.len());
         let server = match self.topology {
             Topology::Sentinel if self.weather != Weather::Lossy && rng.percent(50) => {

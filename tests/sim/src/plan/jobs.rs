@@ -1,6 +1,6 @@
 //! Leaders and jobs: the keys that nothing else uses, and leaders that lose their key again and again.
 
-use super::{Plan, Planned, Verb, Weather, lock_name};
+use super::{Plan, Planned, Topology, Verb, Weather, lock_name};
 use crate::rng::Rng;
 use crate::world::{Fault, LAST, MILLI};
 
@@ -13,6 +13,7 @@ impl Plan {
     pub(super) fn may_depose(&self) -> bool {
         self.weather == Weather::Lossy
             && self.topology.is_alone()
+            && self.topology != Topology::Postgres
             && self.verbs.contains(&Verb::Lead)
     }
 

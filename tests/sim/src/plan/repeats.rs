@@ -11,7 +11,11 @@ impl Plan {
     /// Makes one history in thirty about requests that arrive twice, some of them much later.
     pub(super) fn draw_repeats(&mut self) {
         let mut rng = Rng::of(self.seed ^ OWN);
-        if !matches!(self.topology, Topology::One | Topology::Redlock) || !rng.one_in(30) {
+        if !matches!(
+            self.topology,
+            Topology::One | Topology::Redlock | Topology::Postgres
+        ) || !rng.one_in(30)
+        {
             return;
         }
         self.weather = Weather::Repeats;

@@ -12,7 +12,7 @@ pub fn of(plan: &Plan) -> Vec<String> {
         .find(|line| line.starts_with("ACL SETUSER locks "));
     let rule = rule.expect("the rule for one server");
     let more: &[&str] = match plan.topology {
-        Topology::One => &[],
+        Topology::One | Topology::Postgres => &[],
         Topology::Replicas | Topology::Sentinel => &["WAIT"],
         Topology::Redlock => &["HMGET", "HSET", "SCRIPT|LOAD"],
         Topology::Cluster => &["CLUSTER|INFO", "CLUSTER|SLOTS", "ASKING"],

@@ -89,6 +89,7 @@ impl Fault {
             | Fault::Halt { .. }
             | Fault::Stranger { .. }
             | Fault::ForgetScripts { .. }
+            | Fault::Conflicts { .. }
             | Fault::StepClock { .. }
             | Fault::Flush { .. }
             | Fault::Delete { .. }

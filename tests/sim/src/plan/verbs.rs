@@ -72,7 +72,8 @@ impl Verb {
             Self::Records | Self::Cooldown | Self::Several => topology != Topology::Sentinel,
             Self::Read => topology != Topology::Sentinel,
             Self::Permits | Self::Downgrade => topology.is_alone() || topology == Topology::Cluster,
-            Self::Crowd => topology.is_alone(),
+            // On PostgreSQL all of them write one row, one behind the other.
+            Self::Crowd => topology.is_alone() && topology != Topology::Postgres,
             Self::Operate => !matches!(topology, Topology::Sentinel | Topology::Cluster),
             Self::PassOn => topology.is_alone(),
         }

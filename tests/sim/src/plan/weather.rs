@@ -71,6 +71,10 @@ impl Weather {
         ];
         match topology {
             Topology::One | Topology::Replicas if rng.percent(50) => rng.pick(&situations),
+            Topology::Postgres if rng.percent(40) => {
+                rng.pick(&[Self::Crowd, Self::Clock, Self::Stops, Self::Late])
+            }
+            Topology::Postgres => rng.pick(&usual[..8]),
             // Its rule about times without trouble covers momentary faults.
             Topology::Sentinel | Topology::Cluster => rng.pick(&usual[1..8]),
             _ => rng.pick(&usual),

@@ -23,6 +23,7 @@ mod resp;
 mod rights;
 mod scripts;
 mod sentinel;
+mod show;
 mod slots;
 mod sorted;
 mod strings;

@@ -7,7 +7,7 @@ use lock_core::{LockGuard, Renew, Watch};
 
 use super::{Draw, End, Worker, end, name};
 use crate::ledger::{Blocked, Owning, ledger};
-use crate::plan::lock_name;
+use crate::plan::{Topology, lock_name};
 use crate::world::{MILLI, sim};
 
 /// Longer than a process takes to release a lock whose runtime stands still.
@@ -21,7 +21,7 @@ impl Worker {
 
     pub(super) async fn acquires(&mut self, mut draw: Draw) {
         let renews = !(self.plan.habits.unrenewed && self.rng.percent(40));
-        let watched = renews && self.rng.percent(20);
+        let watched = renews && self.rng.percent(20) && self.plan.topology != Topology::Postgres;
         let blocks = self.rng.percent(self.plan.habits.blocks);
         let linger = self.rng.pick(&self.plan.habits.lingers) * MILLI;
         let mut request = self.locks.lock(name(draw.key));

@@ -77,6 +77,9 @@ impl State {
             Fault::EndConnections { server } => self.disconnect_clients(server),
             Fault::ForgetScripts { server } => self.hosts[server].server.forget_scripts(),
             Fault::Refuse { server, refusal } => self.hosts[server].server.refusal = Some(refusal),
+            Fault::Conflicts { server } => {
+                self.with_postgres(server, |postgres, _| postgres.conflicts = true);
+            }
             Fault::Deny { server, command } => {
                 self.hosts[server].server.denied.insert(command);
             }
@@ -84,6 +87,7 @@ impl State {
             Fault::Flush { server } => {
                 if self.hosts[server].server.role == Role::Master {
                     self.hosts[server].server.flush();
+                    self.with_postgres(server, |postgres, _| postgres.table.clear());
                     self.after_operator(server);
                 }
             }
@@ -98,6 +102,7 @@ impl State {
             }
             Fault::Repeat { process, server } => {
                 self.recorded.insert((process, server), Vec::new());
+                self.with_postgres(server, |postgres, _| postgres.recorded = Some(Vec::new()));
             }
             Fault::OtherType { server, key } => self.put_other_type(number, server, &key),
             Fault::Gone { server, key, count } => {
@@ -203,6 +208,9 @@ impl State {
             Fault::Restart { server, keeps_data } => self.start_up(server, keeps_data),
             Fault::Crash { server } => self.start_up(server, true),
             Fault::Refuse { server, .. } => self.hosts[server].server.refusal = None,
+            Fault::Conflicts { server } => {
+                self.with_postgres(server, |postgres, _| postgres.conflicts = false);
+            }
             Fault::Deny { server, command } => {
                 self.hosts[server].server.denied.remove(&command);
             }

@@ -69,6 +69,7 @@ impl Fault {
             | Fault::EndConnections { server }
             | Fault::ForgetScripts { server }
             | Fault::Refuse { server, .. }
+            | Fault::Conflicts { server }
             | Fault::Deny { server, .. }
             | Fault::StepClock { server, .. }
             | Fault::Flush { server }

@@ -74,6 +74,10 @@ pub enum Fault {
         server: usize,
         refusal: Refusal,
     },
+    /// On PostgreSQL, transactions meet each other: one of them is chosen to fail, passes over a row, or has an old snapshot.
+    Conflicts {
+        server: usize,
+    },
     /// The user loses the right to a command.
     Deny {
         server: usize,

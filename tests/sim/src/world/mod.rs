@@ -13,6 +13,7 @@ mod faults;
 mod link;
 mod machine;
 mod network;
+mod postgres;
 mod process;
 mod repeats;
 mod replication;

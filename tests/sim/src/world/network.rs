@@ -239,6 +239,7 @@ impl State {
             it.commands.clear();
             let server = it.server;
             self.hosts[server].server.closed(connection);
+            self.with_postgres(server, |postgres, at| postgres.closed(at, connection));
         }
     }
 

@@ -28,6 +28,10 @@ impl State {
         };
         if self.hosts[server].is_up && !self.hosts[server].is_stopped() {
             self.as_stranger(server, &recorded);
+            let its = self.connections_between(process, server);
+            self.with_postgres(server, |postgres, at| {
+                postgres.repeat(at, |connection| its.contains(&connection));
+            });
         }
     }
 }

@@ -9,6 +9,7 @@ use super::failover::Part;
 use super::replication::Following;
 use super::writes::{Value, Write};
 use super::{EPOCH, MICRO, MILLI, State};
+use crate::postgres::{Postgres, Table};
 use crate::server::{self, Bytes, Change, Cluster, Data, Entry, Role, Server, SortedSet};
 
 /// A process that is stopped for longer gives the operation up that it is at.
@@ -16,6 +17,8 @@ const LONGEST_PAUSE: u64 = 900 * MILLI;
 
 pub struct Host {
     pub server: Server,
+    /// The server is one of PostgreSQL, and `server` shows the ledger what it has.
+    pub postgres: Option<Box<Postgres>>,
     pub(super) is_up: bool,
     /// How many reasons stop it.
     pub(super) stops: u32,
@@ -55,6 +58,7 @@ impl Host {
     pub fn new(run_id: String) -> Self {
         Self {
             server: Server::new(run_id),
+            postgres: None,
             is_up: true,
             stops: 0,
             clock: 0,
@@ -122,6 +126,13 @@ impl State {
         if !it.is_at_server {
             return;
         }
+        let server = it.server;
+        if self.with_postgres(server, |postgres, at| {
+            postgres.receive(at, connection, bytes);
+        }) {
+            return;
+        }
+        let it = &mut self.connections[connection];
         it.input.extend_from_slice(bytes);
         it.commands.extend(server::parse(&mut it.input));
         self.work_off(connection);
@@ -272,6 +283,7 @@ impl State {
         let host = &mut self.hosts[server];
         host.is_up = false;
         host.unread.clear();
+        self.with_postgres(server, |postgres, at| postgres.crash(at.now));
         self.end_replication(server);
     }
 
@@ -282,6 +294,9 @@ impl State {
         host.server.restart(run_id, keeps_data);
         if !keeps_data {
             self.forget_keys(server);
+            self.with_postgres(server, |postgres, _| {
+                postgres.table = Table::new(postgres.table.history + 1);
+            });
         }
         self.spread(server);
         self.is_back(server);

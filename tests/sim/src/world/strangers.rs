@@ -32,6 +32,7 @@ impl State {
             return;
         }
         self.hosts[server].server.delete(key);
+        self.with_postgres(server, |postgres, at| postgres.table.put(at.now, key, None));
         self.after_stranger(server);
     }
 

@@ -1,0 +1,122 @@
+//! The table of the locks.
+
+use std::collections::BTreeMap;
+
+use super::Bytes;
+use crate::world::MILLI;
+
+/// A commit that did not wait for the disk is on it after this time: three turns of the process that writes the log.
+const FLUSHED: u64 = 600 * MILLI;
+
+/// A row of a key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub rev: i64,
+    pub at: i64,
+    pub ends: i64,
+    pub fence: Option<i64>,
+    pub doc: Bytes,
+}
+
+/// The table, its sequence, and what of them a crash loses.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// It was created.
+    pub exists: bool,
+    /// The name of the database and of its timeline.
+    pub history: u64,
+    rows: BTreeMap<Bytes, Row>,
+    sequence: i64,
+    /// Changes that are not on the disk: when, the key, and the row before.
+    unflushed: Vec<(u64, Bytes, Option<Row>)>,
+    /// The version of a row before its last change, and when that was.
+    before: BTreeMap<Bytes, (u64, Option<Row>)>,
+    changed: Vec<Bytes>,
+}
+
+impl Table {
+    pub fn new(history: u64) -> Self {
+        Self {
+            exists: false,
+            history,
+            rows: BTreeMap::new(),
+            sequence: 0,
+            unflushed: Vec::new(),
+            before: BTreeMap::new(),
+            changed: Vec::new(),
+        }
+    }
+
+    pub fn row(&self, key: &[u8]) -> Option<&Row> {
+        self.rows.get(key)
+    }
+
+    /// The rows from a key on.
+    pub(super) fn rows_from(&self, key: &[u8]) -> impl Iterator<Item = (&Bytes, &Row)> {
+        self.rows.range(key.to_vec()..)
+    }
+
+    /// What a statement sees whose snapshot is older than the last change, if that was a moment ago.
+    pub(super) fn seen_before(&self, key: &[u8], now: u64) -> Option<Option<&Row>> {
+        let (at, row) = self.before.get(key)?;
+        (now - at < 20 * MILLI).then_some(row.as_ref())
+    }
+
+    /// The next number of the sequence.
+    pub(super) fn next(&mut self) -> i64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    pub(super) fn set_sequence(&mut self, number: i64) {
+        self.sequence = number;
+    }
+
+    /// Writes or deletes a row.
+    pub fn put(&mut self, now: u64, key: &[u8], row: Option<Row>) {
+        let before = match row {
+            Some(row) => self.rows.insert(key.to_vec(), row),
+            None => self.rows.remove(key),
+        };
+        self.before.insert(key.to_vec(), (now, before.clone()));
+        self.unflushed.push((now, key.to_vec(), before));
+        self.changed.push(key.to_vec());
+    }
+
+    /// A commit waits for the disk, which has all commits before it then.
+    pub fn flush(&mut self) {
+        self.unflushed.clear();
+    }
+
+    /// How many of the last changes are not on the disk for sure.
+    pub(super) fn unflushed(&mut self, now: u64) -> usize {
+        self.unflushed.retain(|(at, ..)| now - at < FLUSHED);
+        self.unflushed.len()
+    }
+
+    /// Loses all changes that are not on the disk but the first ones.
+    pub(super) fn lose(&mut self, kept: usize) {
+        for (_, key, before) in self.unflushed.drain(kept..).rev() {
+            match before {
+                Some(row) => drop(self.rows.insert(key.clone(), row)),
+                None => drop(self.rows.remove(&key)),
+            }
+            self.changed.push(key);
+        }
+        self.unflushed.clear();
+        self.before.clear();
+    }
+
+    /// Deletes all rows.
+    pub fn clear(&mut self) {
+        self.changed
+            .extend(std::mem::take(&mut self.rows).into_keys());
+        self.unflushed.clear();
+        self.before.clear();
+    }
+
+    /// Takes the keys that were changed.
+    pub fn take_changed(&mut self) -> Vec<Bytes> {
+        std::mem::take(&mut self.changed)
+    }
+}

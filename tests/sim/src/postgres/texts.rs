@@ -1,0 +1,120 @@
+//! The statements of the store, by their texts: `statements.sql` has each of them. White space does not count.
+
+use std::sync::LazyLock;
+
+/// What a statement is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Session,
+    Persistence,
+    History,
+    Recorded,
+    Create,
+    Raise,
+    Clock,
+    Keeping,
+    Ending,
+    Together,
+    Read,
+    Notify,
+    Tell,
+    Ping,
+    List,
+    Sweep,
+    Card,
+    Findings,
+    Listen,
+}
+
+/// Each kind with its name in the file.
+const KINDS: [(&str, Kind); 19] = [
+    ("session", Kind::Session),
+    ("persistence", Kind::Persistence),
+    ("history", Kind::History),
+    ("recorded", Kind::Recorded),
+    ("create", Kind::Create),
+    ("raise", Kind::Raise),
+    ("clock", Kind::Clock),
+    ("keeping", Kind::Keeping),
+    ("ending", Kind::Ending),
+    ("together", Kind::Together),
+    ("read", Kind::Read),
+    ("notify", Kind::Notify),
+    ("tell", Kind::Tell),
+    ("ping", Kind::Ping),
+    ("list", Kind::List),
+    ("sweep", Kind::Sweep),
+    ("card", Kind::Card),
+    ("findings", Kind::Findings),
+    ("listen", Kind::Listen),
+];
+
+/// A statement, with what stands in the holes of its text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Statement {
+    pub(super) kind: Kind,
+    pub(super) holes: Vec<String>,
+}
+
+/// The parts of each text, between which there are holes.
+static TEXTS: LazyLock<Vec<(Kind, Vec<String>)>> = LazyLock::new(|| {
+    let sections = include_str!("statements.sql").split("-- ").skip(1);
+    let read = |section: &str| {
+        let (name, text) = section.split_once('\n').expect("a name and a text");
+        let kind = KINDS.iter().find(|it| it.0 == name).expect("a kind").1;
+        let parts = packed(text);
+        (kind, parts.split("{}").map(str::to_owned).collect())
+    };
+    sections.map(read).collect()
+});
+
+fn packed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+impl Statement {
+    /// Finds the statement of a text; `None`: there is none.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let text = packed(text);
+        let mut texts = TEXTS.iter();
+        texts.find_map(|(kind, parts)| {
+            let holes = fits(&text, parts)?;
+            Some(Self { kind: *kind, holes })
+        })
+    }
+}
+
+/// Returns what stands in the holes between the parts, if the text fits.
+fn fits(text: &str, parts: &[String]) -> Option<Vec<String>> {
+    let (first, rest) = parts.split_first()?;
+    let mut text = text.strip_prefix(first.as_str())?;
+    let mut holes = Vec::new();
+    for part in rest {
+        let (hole, after) = text.split_once(part.as_str())?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":/-_".contains(&byte);
+        if !hole.bytes().all(is_plain) {
+            return None;
+        }
+        holes.push(hole.to_owned());
+        text = after;
+    }
+    text.is_empty().then_some(holes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_a_text_and_another_text_is_unknown() {
+        for (name, kind) in KINDS {
+            assert!(TEXTS.iter().any(|it| it.0 == kind), "{name}");
+        }
+        let read = |text: &str| Statement::read(text).map(|it| (it.kind, it.holes));
+        let now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+        assert_eq!(read(now), Some((Kind::Clock, Vec::new())));
+        assert_eq!(read(&now.replace("1000000", "1000")), None);
+        assert_eq!(read(&format!("{now}, 1")), None);
+        assert_eq!(read("SELECT 1"), None);
+    }
+}
