@@ -4,6 +4,8 @@ pub(crate) mod acks;
 pub(crate) mod all;
 #[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
 pub(crate) mod certificates;
+#[cfg(feature = "postgres-tls")]
+pub(crate) mod client_tls;
 pub(crate) mod clock;
 #[cfg(feature = "redis")]
 pub(crate) mod credentials;

@@ -67,7 +67,7 @@ impl From<Error> for Failure {
 /// Describes why no connection was made.
 pub(super) fn not_connected(error: Error) -> Failure {
     #[cfg(feature = "postgres-tls")]
-    if let Some(why) = super::tls::refusal(&error) {
+    if let Some(why) = refusal_of_tls(&error) {
         return Failure::misconfigured(why);
     }
     match code(&error) {
@@ -80,6 +80,22 @@ pub(super) fn not_connected(error: Error) -> Failure {
             ..error.into()
         },
     }
+}
+
+/// Advice about a connection that failed because of TLS; `None`: it failed otherwise.
+#[cfg(feature = "postgres-tls")]
+fn refusal_of_tls(error: &Error) -> Option<&'static str> {
+    use std::error::Error as _;
+
+    let source = error.source()?.downcast_ref::<std::io::Error>()?;
+    let tls = source.get_ref()?.downcast_ref::<rustls::Error>()?;
+    Some(match tls {
+        rustls::Error::InvalidCertificate(_) => {
+            "the certificate of the PostgreSQL server is not trusted here, or is for another name; give the authority \
+             that signed it to `ManagerBuilder::tls_certificates`, or write `sslmode=disable` where the network is safe"
+        }
+        _ => "the PostgreSQL server and this client found no common way of TLS",
+    })
 }
 
 fn advice(code: &str) -> Option<&'static str> {

@@ -23,8 +23,6 @@ mod listener;
 mod outbox;
 mod schema;
 mod statements;
-#[cfg(feature = "postgres-tls")]
-mod tls;
 mod url;
 
 use std::fmt::{self, Debug, Formatter};

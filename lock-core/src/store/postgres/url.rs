@@ -9,10 +9,10 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
 use super::Tls;
-#[cfg(feature = "postgres-tls")]
-use crate::base::certificates::TlsCertificates;
 use crate::base::error::Error;
 use crate::base::url_query;
+#[cfg(feature = "postgres-tls")]
+use crate::base::{certificates::TlsCertificates, client_tls};
 
 /// A peer that acknowledges nothing for so long is given up.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
@@ -85,7 +85,7 @@ impl PostgresUrl {
     /// `Invalid` for a certificate or a key that cannot be read.
     pub(crate) fn tls(&self) -> Result<Tls, Error> {
         #[cfg(feature = "postgres-tls")]
-        return super::tls::connector(&self.certificates);
+        return Ok(Tls::new(client_tls::config(&self.certificates)?));
         #[cfg(not(feature = "postgres-tls"))]
         Ok(tokio_postgres::NoTls)
     }
