@@ -3,7 +3,9 @@
 mod ask;
 mod faults;
 mod pooler;
+mod room;
 mod standby;
+mod tls;
 
 pub use pooler::Pooler;
 
@@ -61,12 +63,19 @@ impl SqlServer {
     /// As [`postgres`](Self::postgres), and when it refuses a setting.
     #[track_caller]
     pub fn postgres_with(settings: &[&str]) -> SqlServer {
+        let (folder, program) = SqlServer::empty_postgres();
+        SqlServer::postgres_in(folder, program, settings)
+    }
+
+    /// Returns the folder of an empty PostgreSQL, and its program.
+    #[track_caller]
+    fn empty_postgres() -> (TempDir, PathBuf) {
         let program = missing::postgres().unwrap_or_else(|why| panic!("{why}"));
         // `initdb` is beside the program itself, which the search path may only link to.
         let program = fs::canonicalize(program).expect("the program");
         let folder = own_folder();
         empty_postgres::copy_to(folder.path(), &program.with_file_name("initdb"));
-        SqlServer::postgres_in(folder, program, settings)
+        (folder, program)
     }
 
     /// Starts a PostgreSQL on the data of this folder.

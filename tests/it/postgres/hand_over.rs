@@ -68,6 +68,26 @@ async fn a_waiter_that_does_not_listen_is_left_out_until_it_asks_again() {
     its_turn(first).await.release().await.expect("held");
 }
 
+/// So the message alone gives it the key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_whose_requests_do_not_arrive_is_given_the_key() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let proxy = Proxy::to(server.address());
+    let owner = manager(server.url()).await;
+    let url = format!("{}?listen={}", server.url_through(&proxy), server.url());
+    let waiting = manager(&url).await;
+    let guard = taken(&owner, "k", long()).await;
+    let waiter = tokio::spawn(waiting.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    table(&server).queued(1).await;
+    proxy.set(Direction::Requests, Flow::Hold);
+    guard.release().await.expect("held");
+    let given = its_turn(waiter).await;
+    proxy.pass();
+    given.release().await.expect("held");
+    table(&server).is_clean().await;
+}
+
 /// Neither side is told that the connection is dead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_behind_a_half_open_connection_costs_the_others_a_grant_and_gets_its_turn() {

@@ -7,6 +7,7 @@ mod check;
 mod copies;
 mod covered;
 mod differential;
+mod disk;
 mod failover;
 mod frozen;
 mod hand_over;
@@ -18,7 +19,9 @@ mod restarts;
 mod rights;
 mod standby;
 mod stopped;
+mod sweep;
 mod table;
+mod tls;
 mod trips;
 mod waiting;
 
