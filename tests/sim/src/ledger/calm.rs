@@ -135,3 +135,27 @@ fn late_copy_until(plan: &Plan, call: &Call, released: u64) -> u64 {
     let copies = plan.faults.iter().filter(keeps);
     copies.map(|it| it.end() + LATE).max().unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::with;
+    use super::*;
+
+    #[test]
+    fn a_crash_of_postgresql_may_lose_the_releases_right_before_it() {
+        let restart = Fault::Restart {
+            server: 0,
+            keeps_data: true,
+        };
+        let mut plan = with(restart);
+        plan.topology = Topology::Postgres;
+        let at = plan.faults[0].at;
+        let may_be = |plan: &Plan, left, released| may_be_lost(plan, left, released);
+        assert!(may_be(&plan, at - 2, at - 1));
+        assert!(may_be(&plan, at, at + SECOND), "it is answered late");
+        assert!(!may_be(&plan, at - SECOND, at - SECOND + 1));
+        assert!(!may_be(&plan, at + 1, at + 2));
+        plan.topology = Topology::One;
+        assert!(!may_be(&plan, at - 2, at - 1));
+    }
+}

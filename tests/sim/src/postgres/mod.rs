@@ -7,6 +7,8 @@
 mod rows;
 mod run;
 mod session;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod wire;
 
@@ -15,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use self::rows::{Row, Table};
 use self::session::Session;
 use self::texts::Statement;
+pub use self::wire::renamed;
 use crate::rng::Rng;
 pub use crate::server::Bytes;
 use crate::server::Refusal;

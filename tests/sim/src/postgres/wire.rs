@@ -85,6 +85,43 @@ pub(super) fn take(input: &mut Bytes, is_started: bool) -> Option<Message> {
     })
 }
 
+/// Gives the statements in the messages of a connection names of its own. tokio-postgres counts them in the whole program, and
+/// so would name them otherwise in each history.
+pub fn renamed(bytes: &[u8], names: &mut Vec<Bytes>) -> Bytes {
+    let (mut out, mut rest) = (Bytes::new(), bytes);
+    // The first message of a connection has no letter, and names no statement.
+    while let [kind, length @ ..] = rest
+        && *kind > 0
+        && let Some(length) = length.first_chunk()
+    {
+        let (whole, after) = rest.split_at(1 + u32::from_be_bytes(*length) as usize);
+        let body = &whole[5..];
+        let at = match kind {
+            b'P' => Some(0),
+            // Behind the name of a portal, which is empty, or the kind of what is named.
+            b'B' | b'C' | b'D' => Some(1),
+            _ => None,
+        };
+        let name = at.and_then(|at| body[at..].split(|byte| *byte == 0).next());
+        match (at, name) {
+            (Some(at), Some(name)) if !name.is_empty() => {
+                let known = names.iter().position(|it| it == name);
+                let number = known.unwrap_or_else(|| {
+                    names.push(name.to_vec());
+                    names.len() - 1
+                });
+                let own = format!("s{number}");
+                let parts = [&body[..at], own.as_bytes(), &body[at + name.len()..]];
+                message(&mut out, *kind, &parts.concat());
+            }
+            _ => out.extend(whole),
+        }
+        rest = after;
+    }
+    out.extend(rest);
+    out
+}
+
 /// The rest of a message, or of a parameter.
 struct Body<'a>(&'a [u8]);
 

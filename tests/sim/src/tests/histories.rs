@@ -93,3 +93,8 @@ fn a_master_with_sentinels_keeps_every_promise() {
 fn a_cluster_whose_slots_move_keeps_every_promise() {
     run(Topology::Cluster, 8);
 }
+
+#[test]
+fn a_postgresql_server_keeps_every_promise() {
+    run(Topology::Postgres, 8);
+}

@@ -8,6 +8,7 @@ use std::task::Waker;
 
 use super::events::Event;
 use super::{MILLI, SECOND, State, hash};
+use crate::postgres::renamed;
 use crate::server::Bytes;
 
 /// `TCP_USER_TIMEOUT`, as the kit sets it.
@@ -34,6 +35,8 @@ pub(super) struct Connection {
     pub(super) input: Bytes,
     /// Commands behind one that blocks.
     pub(super) commands: VecDeque<Vec<Bytes>>,
+    /// The names of prepared statements.
+    statements: Vec<Bytes>,
     /// Requests that arrive after this time are lost.
     lost_after: u64,
 }
@@ -67,6 +70,7 @@ impl State {
             is_at_server: false,
             input: Vec::new(),
             commands: VecDeque::new(),
+            statements: Vec::new(),
             lost_after: u64::MAX,
         });
         let at = self.now + self.latency(process, server);
@@ -108,6 +112,10 @@ impl State {
 
     /// The client writes.
     pub(super) fn client_sends(&mut self, connection: usize, bytes: &[u8]) {
+        let it = &mut self.connections[connection];
+        let is_renamed = self.hosts[it.server].postgres.is_some();
+        let named = is_renamed.then(|| renamed(bytes, &mut it.statements));
+        let bytes = named.as_deref().unwrap_or(bytes);
         self.note(&[2, connection as u64, hash(bytes)], || {
             format!("c{connection} > {}", readable(bytes))
         });
