@@ -89,3 +89,24 @@ impl Drop for Unsent<'_> {
         callers.append(&mut self.callers);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_are_not_confirmed_come_before_later_ones() {
+        let outbox = Outbox::default();
+        let message = |text: &str| ("channel".to_owned(), text.to_owned());
+        let unsent = Unsent {
+            outbox: &outbox,
+            messages: vec![message("one")],
+            callers: Vec::new(),
+        };
+        outbox.add([message("two")].into_iter());
+        drop(unsent);
+        let waiting = lock(&outbox.waiting);
+        let texts: Vec<_> = waiting.messages.iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["one", "two"]);
+    }
+}
