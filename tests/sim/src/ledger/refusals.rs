@@ -260,7 +260,8 @@ impl Ledger {
         let process = self.calls[refused.call].process;
         let stops = plan.stops_inside
             || plan.has(|fault| matches!(fault, Fault::Stop { .. } | Fault::Block { .. }));
-        let stop = if stops { LONGEST_STOP } else { 0 };
+        // Another process that stops meanwhile makes the stop longer.
+        let stop = if stops { 2 * LONGEST_STOP } else { 0 };
         match plan.faults.is_empty() {
             true => 2 * slowest_segment(plan.latency) + stop,
             false => plan.processes[process].operation_timeout + 50 * MILLI + stop,
