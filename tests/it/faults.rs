@@ -110,5 +110,8 @@ fn every_seeded_fault_of_lock_core_says_what_the_simulation_does_with_it() {
 /// Returns whether a place begins with a topology of the simulation.
 fn is_place(place: &str) -> bool {
     let topology = place.split(':').next().unwrap_or(place);
-    ["one", "replicas", "redlock", "sentinel", "cluster"].contains(&topology)
+    let topologies = [
+        "one", "replicas", "redlock", "sentinel", "cluster", "postgres",
+    ];
+    topologies.contains(&topology)
 }
