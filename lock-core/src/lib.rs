@@ -195,7 +195,7 @@ pub use audit::{Finding, FindingKind};
 pub use base::acks::Acks;
 #[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
 pub use base::certificates::TlsCertificates;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "postgres"))]
 pub use base::credentials::Credentials;
 #[cfg(feature = "cron")]
 pub use base::cron::Cron;

@@ -9,7 +9,7 @@ use crate::api::url::redlock;
 use crate::api::url::store_url::StoreUrl;
 #[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
 use crate::base::certificates::TlsCertificates;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "postgres"))]
 use crate::base::credentials::{Credentials, Provider};
 use crate::base::error::Error;
 use crate::base::identity::Naming;
@@ -137,6 +137,8 @@ impl ManagerBuilder {
     /// server refuses fresh credentials, the error is `Misconfigured`. So let the server accept a new password before
     /// it drops the old one.
     ///
+    /// On PostgreSQL the manager asks the provider for each connection, and never else.
+    ///
     /// For the embedded store the connecting method returns `Invalid`.
     ///
     /// # Examples
@@ -156,7 +158,7 @@ impl ManagerBuilder {
     ///     .await?;
     /// # drop(locks); Ok(()) }
     /// ```
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "postgres"))]
     pub fn credentials<P, F, E>(mut self, provider: P) -> Self
     where
         P: Fn() -> F + Send + Sync + 'static,

@@ -58,10 +58,10 @@ impl ManagerBuilder {
                 "an operation_timeout of zero leaves no time for an answer",
             ));
         }
-        #[cfg(feature = "redis")]
+        #[cfg(any(feature = "redis", feature = "postgres"))]
         if settings.credentials.is_some() && store_url.has_embedded() {
             return Err(Error::invalid(
-                "`credentials` are for Redis servers, and the embedded store takes none",
+                "`credentials` are for servers, and the embedded store takes none",
             ));
         }
         if self.replica_acks > 0 && matches!(store_url, StoreUrl::Memory { .. }) {
@@ -73,12 +73,6 @@ impl ManagerBuilder {
         if self.replica_acks > 0 && matches!(store_url, StoreUrl::Postgres(_)) {
             return Err(Error::invalid(
                 "`replica_acks` is for Redis; on PostgreSQL set `synchronous_standby_names` of the server",
-            ));
-        }
-        #[cfg(all(feature = "postgres", feature = "redis"))]
-        if settings.credentials.is_some() && matches!(store_url, StoreUrl::Postgres(_)) {
-            return Err(Error::invalid(
-                "`credentials` are for Redis servers; write the user and the password into the URL",
             ));
         }
         if self.replica_acks > 0 && matches!(store_url, StoreUrl::Quorum(_)) {

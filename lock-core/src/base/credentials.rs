@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::BoxFuture;
+use super::error::Error;
 
-/// Holds a user and a password for Redis, as a credentials provider returns them.
+/// Holds a user and a password of a server, as a credentials provider returns them.
 ///
 /// [`ManagerBuilder::credentials`](crate::ManagerBuilder::credentials) takes the provider. `Debug` shows neither the
 /// user nor the password.
@@ -39,7 +40,8 @@ impl Credentials {
         }
     }
 
-    /// Creates the credentials of the default user, who has a password and no name.
+    /// Creates the credentials of the default user of Redis, who has a password and no name. On PostgreSQL the user is that of
+    /// the URL.
     pub fn password(password: impl Into<String>) -> Self {
         Self {
             user: None,
@@ -51,7 +53,8 @@ impl Credentials {
     /// Sets for how long the password is valid from now on; default: until the server refuses it.
     ///
     /// After three quarters of this time, the manager asks the provider again, and authenticates its open connections
-    /// by `AUTH`. A time below a second counts as a second.
+    /// by `AUTH`. A time below a second counts as a second. On PostgreSQL this time says nothing, because a connection outlives
+    /// its password.
     pub fn valid_for(mut self, time: Duration) -> Self {
         self.valid_for = Some(time);
         self
@@ -66,6 +69,7 @@ impl Credentials {
     }
 
     /// Returns after what time the provider is asked again.
+    #[cfg(feature = "redis")]
     pub(crate) fn renewed_after(&self) -> Option<Duration> {
         let valid_for = self.valid_for?.max(Duration::from_secs(1));
         Some(valid_for - valid_for / 4)
@@ -80,7 +84,8 @@ impl fmt::Debug for Credentials {
     }
 }
 
-type Given = Result<Credentials, Box<dyn StdError + Send + Sync>>;
+type Provided = Box<dyn StdError + Send + Sync>;
+type Given = Result<Credentials, Provided>;
 
 /// Gives the credentials of the present moment.
 #[derive(Clone)]
@@ -99,13 +104,39 @@ impl Provider {
         }))
     }
 
-    pub(crate) async fn ask(&self) -> Given {
-        (self.0)().await
+    /// Asks for the credentials of the present moment.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable`, whose source is the error of the provider.
+    pub(crate) async fn ask(&self) -> Result<Credentials, Error> {
+        (self.0)().await.map_err(|why| {
+            let error = Error::unavailable(
+                "the credentials provider of `ManagerBuilder::credentials` failed; the error's source says why",
+            );
+            error.with_source(OfProvider(why))
+        })
     }
 }
 
 impl fmt::Debug for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Provider").finish_non_exhaustive()
+    }
+}
+
+/// The error of a provider, as the source of an error of the kit.
+#[derive(Debug)]
+struct OfProvider(Provided);
+
+impl fmt::Display for OfProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for OfProvider {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
     }
 }

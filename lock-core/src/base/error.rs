@@ -352,7 +352,7 @@ impl Error {
         self
     }
 
-    #[cfg(any(feature = "once", feature = "redis"))]
+    #[cfg(any(feature = "once", feature = "postgres", feature = "redis"))]
     pub(crate) fn with_source(
         mut self,
         source: impl std::error::Error + Send + Sync + 'static,

@@ -7,7 +7,7 @@ pub(crate) mod certificates;
 #[cfg(feature = "postgres-tls")]
 pub(crate) mod client_tls;
 pub(crate) mod clock;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "postgres"))]
 pub(crate) mod credentials;
 #[cfg(feature = "cron")]
 pub(crate) mod cron;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::clock::Clock;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "postgres"))]
 use super::credentials::Provider;
 use super::identity::Naming;
 use super::options::{MAX_TTL, Wait};
@@ -16,7 +16,7 @@ pub(crate) struct Settings {
     /// The clock of an embedded store.
     pub(crate) store_clock: Clock,
     /// Gives the user and the password of the servers, in place of those of the URL.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "postgres"))]
     pub(crate) credentials: Option<Provider>,
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
@@ -35,7 +35,7 @@ impl Default for Settings {
             namespace: "lockkit:".to_owned(),
             clock: Clock::default(),
             store_clock: Clock::default(),
-            #[cfg(feature = "redis")]
+            #[cfg(any(feature = "redis", feature = "postgres"))]
             credentials: None,
             operation_timeout: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(5),

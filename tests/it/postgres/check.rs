@@ -5,16 +5,9 @@ use std::time::Duration;
 use lock_core::operator::Forced;
 use lock_core::{LockGuard, LockManager, ReleaseMode, Renew, Wait};
 use lock_tests::{SqlServer, needs, wait};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
-use super::{its_turn, long, manager, table, taken};
-
-async fn client(server: &SqlServer) -> Client {
-    let connected = tokio_postgres::connect(server.url(), NoTls).await;
-    let (client, connection) = connected.expect("a server");
-    tokio::spawn(connection);
-    client
-}
+use super::{client, its_turn, long, manager, table, taken};
 
 /// Begins a transaction and checks the lock in it. Returns whether the lock has its row.
 async fn checks(client: &Client, guard: &LockGuard) -> bool {

@@ -6,6 +6,7 @@ mod batches;
 mod check;
 mod copies;
 mod covered;
+mod credentials;
 mod differential;
 mod disk;
 mod failover;
@@ -28,6 +29,7 @@ mod waiting;
 pub(crate) use table::Table;
 
 use lock_tests::{Proxy, SqlServer};
+use tokio_postgres::{Client, NoTls};
 
 use crate::steps::{its_turn, kind, long, manager, taken};
 
@@ -42,6 +44,14 @@ fn table(server: &SqlServer) -> Table<'_> {
 /// Returns a URL whose statements go to the server, and whose listening connection goes through the proxy.
 fn listening_through(server: &SqlServer, proxy: &Proxy) -> String {
     format!("{}?listen={}", server.url(), server.url_through(proxy))
+}
+
+/// Connects the user of a server.
+async fn client(server: &SqlServer) -> Client {
+    let connected = tokio_postgres::connect(server.url(), NoTls).await;
+    let (client, connection) = connected.expect("a server");
+    tokio::spawn(connection);
+    client
 }
 
 /// Returns a number from the environment, or its default.

@@ -102,7 +102,7 @@ async fn a_server_without_tls_is_refused_where_the_url_asks_for_it() {
 }
 
 #[tokio::test]
-async fn a_client_shows_its_certificate_and_its_password_is_bound_to_the_connection() {
+async fn a_client_shows_its_certificate_or_its_password() {
     needs!(postgres);
     let authority = Authority::new();
     let admits =

@@ -119,10 +119,11 @@ impl StoreUrl {
     }
 
     /// Returns whether the store, or a node of it, is an embedded store.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "postgres"))]
     pub(crate) fn has_embedded(&self) -> bool {
         match self {
             StoreUrl::Memory { .. } => true,
+            #[cfg(feature = "redis")]
             StoreUrl::Redis(_) => false,
             #[cfg(feature = "postgres")]
             StoreUrl::Postgres(_) => false,

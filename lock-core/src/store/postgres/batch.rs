@@ -23,7 +23,7 @@ use crate::base::sync::lock;
 use crate::base::token::Address;
 use crate::protocol::{News, Push};
 use crate::store::Failure;
-use crate::store::cells::{OwnerFence, Stored, Swap, Swapped, Written, message};
+use crate::store::cells::{Cells, OwnerFence, Stored, Swap, Swapped, Written, message};
 
 /// The most swaps in one statement. It waits for the slowest of them.
 const MOST: usize = 64;
@@ -229,7 +229,7 @@ impl PostgresCells {
             receivers.extend(others.map(|to| (place, u64::from(to).cast_signed())));
         }
         let (places, addresses): (Vec<_>, Vec<_>) = receivers.into_iter().unzip();
-        let late = number(self.estimate().0.saturating_add(LATE));
+        let late = number(self.clock().0.saturating_add(LATE));
         let may_be_lost = swaps.iter().all(|swap| swap.may_be_lost);
         sql.run(
             &connection.client,

@@ -110,7 +110,7 @@ fn advice(code: &str) -> Option<&'static str> {
         "25006" => {
             "the PostgreSQL server is a standby, which takes no locks; name all servers in the URL"
         }
-        "28P01" => "PostgreSQL refuses the password of the URL",
+        "28P01" => "PostgreSQL refuses the password of the URL, or of the credentials provider",
         "28000" => {
             "PostgreSQL admits no such user from here; look at pg_hba.conf, and at `sslmode` of the URL"
         }

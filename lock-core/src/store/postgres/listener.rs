@@ -53,7 +53,7 @@ impl PostgresCells {
             }
         };
         self.connection().await?;
-        let (client, driver) = open(self.url.listening(), &self.tls, hear).await?;
+        let (client, driver) = open(self.ways().await?.listening(), &self.tls, hear).await?;
         let (address, channel) = (u64::from(self.manager).cast_signed(), channel(self.manager));
         // The lock may be that of an earlier session, which the server has not noticed to be gone.
         let listen = format!(

@@ -46,6 +46,7 @@ use super::cells::{Cells, PASSES, Read, Swap, Swapped, page};
 use super::{BoxFuture, Events, Failure, Pattern, Scanned, Told};
 use crate::audit::Finding;
 use crate::base::clock::{Clock, Moment, ServerTime};
+use crate::base::credentials::Provider;
 use crate::base::machine::{sleep, timeout};
 use crate::base::settings::Settings;
 use crate::base::sync::lock;
@@ -64,6 +65,7 @@ pub(crate) struct PostgresCells {
     namespace: String,
     manager: Address,
     connect_timeout: Duration,
+    credentials: Option<Provider>,
     /// The clock of the server, and the moment after which it was read.
     reading: Mutex<Option<(ServerTime, Moment)>>,
     queue: Queue,
@@ -89,6 +91,7 @@ impl PostgresCells {
             namespace: settings.namespace.clone(),
             manager,
             connect_timeout: settings.connect_timeout,
+            credentials: settings.credentials.clone(),
             reading: Mutex::default(),
             queue: Queue::default(),
             link: watch::Sender::new(Link::Connecting),
@@ -134,12 +137,26 @@ impl PostgresCells {
     }
 
     async fn connect(&self) -> Result<(Connection, Driver), Failure> {
-        let (connection, driver) = Connection::ready(&self.url, &self.tls).await?;
+        let ready = Connection::ready(&self.ways().await?, &self.tls).await;
+        let (connection, driver) = ready?;
         let clock = Sql::new(format!("SELECT {NOW}"), &[]);
         let rows = clock.run(&connection.client, &[]).await?;
         let now: Option<i64> = rows.first().and_then(|row| row.try_get(0).ok());
         self.note(ServerTime(now.unwrap_or(0).cast_unsigned()));
         Ok((connection, driver))
+    }
+
+    /// Returns the ways to the server, with the credentials of the moment.
+    async fn ways(&self) -> Result<PostgresUrl, Failure> {
+        let mut ways = self.url.clone();
+        if let Some(provider) = &self.credentials {
+            let given = provider.ask().await?;
+            for config in ways.listen.iter_mut().chain([&mut ways.config]) {
+                config.password(given.secret());
+                given.user().map(|user| config.user(user));
+            }
+        }
+        Ok(ways)
     }
 
     /// Returns the connection, or says why there is none at the moment.
@@ -163,15 +180,6 @@ impl PostgresCells {
 
     fn note(&self, now: ServerTime) {
         *lock(&self.reading) = Some((now, Clock::System.now()));
-    }
-
-    /// The clock of the server, and never ahead of it. The clocks of two machines differ by less than a thousandth.
-    fn estimate(&self) -> ServerTime {
-        let Some((server, local)) = *lock(&self.reading) else {
-            return ServerTime(0);
-        };
-        let since = u64::try_from(Clock::System.now().since(local).as_micros()).unwrap_or(0);
-        ServerTime(server.0 + since - since.div_ceil(1000))
     }
 
     /// The key of a row.
@@ -217,11 +225,8 @@ impl Cells for PostgresCells {
         let names: Vec<_> = keys.iter().map(|key| self.name(key)).collect();
         Box::pin(async move {
             let connection = self.connection().await?;
-            let rows = connection
-                .sql
-                .read
-                .run(&connection.client, &[&names])
-                .await?;
+            let read = &connection.sql.read;
+            let rows = read.run(&connection.client, &[&names]).await?;
             let now = rows.first().and_then(|row| row.try_get::<_, i64>(3).ok());
             let stored = rows.iter().skip(1).map(|row| stored(row, 0));
             let stored: Option<Vec<_>> = stored.collect();
@@ -288,7 +293,12 @@ impl Cells for PostgresCells {
     }
 
     fn clock(&self) -> ServerTime {
-        self.estimate()
+        let Some((server, local)) = *lock(&self.reading) else {
+            return ServerTime(0);
+        };
+        let since = u64::try_from(Clock::System.now().since(local).as_micros()).unwrap_or(0);
+        // Never ahead of the server's: the clocks of two machines differ by less than a thousandth.
+        ServerTime(server.0 + since - since.div_ceil(1000))
     }
 
     fn listens(&self) -> bool {

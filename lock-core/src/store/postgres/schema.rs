@@ -57,7 +57,9 @@ pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
         Err(failure) if failure.is_final() => return Ok(()),
         Err(failure) => return Err(failure),
     };
-    if recorded(client).await?.as_deref() == Some(history.as_str()) {
+    let recorded =
+        format!("SELECT encode(doc, 'escape') FROM lockkit.cell WHERE key = '{HISTORY}'");
+    if text(client, &recorded).await?.as_deref() == Some(history.as_str()) {
         return Ok(());
     }
     let raise = alone(&format!(
@@ -74,12 +76,6 @@ pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
 /// One process at a time runs these statements.
 fn alone(statements: &str) -> String {
     format!("BEGIN; SELECT pg_advisory_xact_lock({SETUP}); {statements} COMMIT")
-}
-
-async fn recorded(client: &Client) -> Result<Option<String>, Failure> {
-    let recorded =
-        format!("SELECT encode(doc, 'escape') FROM lockkit.cell WHERE key = '{HISTORY}'");
-    text(client, &recorded).await
 }
 
 async fn create(client: &Client) -> Result<(), Failure> {

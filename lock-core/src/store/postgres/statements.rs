@@ -48,6 +48,21 @@ impl Sql {
     }
 }
 
+/// The types of the parameters of [`swap`].
+const SWAP: [Type; 11] = [
+    Type::BYTEA_ARRAY,
+    Type::INT8_ARRAY,
+    Type::BYTEA_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8,
+    Type::BOOL,
+    Type::INT8_ARRAY,
+];
+
 /// The statements of one connection.
 pub(super) struct Statements {
     /// Swaps that end no hold. They pass by a transaction that checks the key.
@@ -63,24 +78,7 @@ pub(super) struct Statements {
 
 impl Statements {
     pub(super) fn new() -> Self {
-        let swap = |how| {
-            Sql::new(
-                swap(how),
-                &[
-                    Type::BYTEA_ARRAY,
-                    Type::INT8_ARRAY,
-                    Type::BYTEA_ARRAY,
-                    Type::INT8_ARRAY,
-                    Type::INT8_ARRAY,
-                    Type::INT8_ARRAY,
-                    Type::INT8_ARRAY,
-                    Type::INT8_ARRAY,
-                    Type::INT8,
-                    Type::BOOL,
-                    Type::INT8_ARRAY,
-                ],
-            )
-        };
+        let swap = |how| Sql::new(swap(how), &SWAP);
         Self {
             keeping: swap(How::Keeping),
             ending: swap(How::Ending),

@@ -157,13 +157,8 @@ impl Login {
 
     async fn ask(&self) -> Result<Credentials, Failure> {
         let answer = timeout(PATIENCE, self.provider.ask()).await;
-        answer.map_err(|_| Failure::refused(SILENT))?.map_err(|why| {
-            let mut failure = Failure::refused(
-                "the credentials provider of `ManagerBuilder::credentials` failed; the error's source says why",
-            );
-            failure.error = failure.error.with_source(Provided(why));
-            failure
-        })
+        let answer = answer.map_err(|_| Failure::refused(SILENT))?;
+        answer.map_err(Failure::from)
     }
 
     /// Sends the newest credentials on every open connection that has older ones.
@@ -263,21 +258,5 @@ pub(in crate::store::redis) fn with_credentials(
     match credentials.user() {
         Some(user) => new.set_username(user),
         None => new,
-    }
-}
-
-/// The error of a provider, as the source of an error of the kit.
-#[derive(Debug)]
-struct Provided(Box<dyn std::error::Error + Send + Sync>);
-
-impl std::fmt::Display for Provided {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Provided {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source()
     }
 }
