@@ -9,6 +9,8 @@ use crate::world::{Fault, Late, MILLI, SECOND, State, slowest_segment};
 const START: u64 = SECOND;
 /// The time after a momentary fault in which connections are made anew, also twice.
 const SETTLED: u64 = 300 * MILLI;
+/// A connection to PostgreSQL takes a dozen round trips, and each one that breaks meanwhile a pause.
+const SETTLED_ON_POSTGRES: u64 = SECOND;
 /// A token above it cannot be counted from.
 const HIGHEST: u64 = 9_000_000_000_000_000;
 /// How often a lock goes on inside a process before the store has it again.
@@ -140,11 +142,15 @@ fn is_undecided(plan: &Plan, call: &Call, why: &str) -> bool {
 
 /// No waiting call is refused, and no lock lost, where each fault is over at once.
 fn uncaused_by_a_moment(plan: &Plan, call: &Call) -> Option<&'static str> {
+    let settled = match plan.topology {
+        Topology::Postgres => SETTLED_ON_POSTGRES,
+        _ => SETTLED,
+    };
     let is_settled = |answered| {
         let begins = plan.faults.iter().map(|planned| planned.at);
         begins
             .filter(|begins| *begins < answered)
-            .all(|begins| begins + SETTLED < answered)
+            .all(|begins| begins + settled < answered)
     };
     let is_bad = match call.answer {
         Answer::Refused(_) => {

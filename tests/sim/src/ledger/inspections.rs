@@ -74,7 +74,11 @@ impl Ledger {
         // refused attempt may look like the owner.
         let knows_all = reached && seen.asked > 2 * START;
         let trouble = plan.topology == Topology::Redlock && !knows_all;
-        if plan.has(Fault::loses_data) || trouble {
+        // A row of PostgreSQL outlasts its lease. So a ticket that is over is valid again, if the clock is set back and no other
+        // client has had the key.
+        let revives = plan.topology == Topology::Postgres && plan.steps_clocks();
+        let revives = revives && self.tickets.iter().any(|it| it.key == seen.key);
+        if plan.has(Fault::loses_data) || trouble || revives {
             return None;
         }
         let all_the_time = |claim: &&Claim| {

@@ -18,6 +18,12 @@ impl Ledger {
         if plan.has(keeps) {
             return;
         }
+        // A crash may lose the release of a ticket, which then stays as long as it may be picked up.
+        let crashes = plan.topology == Topology::Postgres
+            && plan.has(|fault| matches!(fault, Fault::Restart { .. }));
+        if crashes && !self.tickets.is_empty() {
+            return;
+        }
         // Waiters wait for the end of a token that stays in place of a record.
         if self.kept.records.iter().any(|it| it.has_no_room(plan)) {
             return;
