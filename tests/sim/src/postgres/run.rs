@@ -17,8 +17,6 @@ const LOST: i64 = 1 << 24;
 const PASSES: i64 = 64;
 /// A row is deleted so many microseconds after its end.
 const KEPT: i64 = 60_000_000;
-/// For how many microseconds an identity stays.
-const CARD: i64 = 3_600_000_000;
 
 /// The rows of a statement, and whether its commit was not confirmed by a standby.
 #[derive(Default)]
@@ -49,12 +47,11 @@ impl Kind {
             Self::Notify => &[Void, Text],
             Self::Tell => &[Bool, Void],
             Self::Clock => &[Int8],
-            Self::List => &[Bytea, Bool],
+            Self::List | Self::ListBehind => &[Bytea, Bool],
             Self::Sweep => &[Bytea, Text],
             Self::Persistence | Self::History | Self::Recorded => &[Text],
-            Self::Findings => &[Bool, Bool, Bool, Bool, Bool, Int8, Int8],
-            Self::Ping | Self::Card => &[],
-            Self::Session | Self::Create | Self::Raise | Self::Listen => &[],
+            Self::Findings => &[Int8, Bool, Bool, Bool, Bool, Bool, Bool],
+            Self::Ping | Self::Session | Self::Create | Self::Raise | Self::Listen => &[],
         }
     }
 
@@ -69,7 +66,6 @@ impl Kind {
                 | Self::Tell
                 | Self::Sweep
                 | Self::Ping
-                | Self::Card
                 | Self::Create
                 | Self::Raise
         )
@@ -84,9 +80,9 @@ impl Kind {
                 | Self::Together
                 | Self::Read
                 | Self::List
+                | Self::ListBehind
                 | Self::Sweep
                 | Self::Ping
-                | Self::Card
                 | Self::Recorded
         )
     }
@@ -95,7 +91,7 @@ impl Kind {
     fn grows(self) -> bool {
         matches!(
             self,
-            Self::Keeping | Self::Ending | Self::Together | Self::Card | Self::Create | Self::Raise
+            Self::Keeping | Self::Ending | Self::Together | Self::Create | Self::Raise
         )
     }
 }
@@ -147,9 +143,8 @@ impl Postgres {
             Kind::Notify => (self.notify(&params), Commit::Nothing),
             Kind::Tell => (self.tell(&params), Commit::Nothing),
             Kind::Clock => (vec![vec![int8(at.micros)]], Commit::Nothing),
-            Kind::List => (self.list(at, &params), Commit::Nothing),
+            Kind::List | Kind::ListBehind => (self.list(at, kind, &params), Commit::Nothing),
             Kind::Sweep => self.sweep(at, &params),
-            Kind::Card => (Vec::new(), self.write_card(at, &params)),
             Kind::Persistence => {
                 let rows = self.table.exists.then(|| vec![text("p")]);
                 (rows.into_iter().collect(), Commit::Nothing)
@@ -161,8 +156,8 @@ impl Postgres {
                 (rows.into_iter().collect(), Commit::Nothing)
             }
             Kind::Findings => {
-                let flags = [true, false, true, false, false].map(flag);
-                let row = flags.into_iter().chain([int8(0), int8(at.micros)]);
+                let flags = [false; 6].map(flag);
+                let row = [int8(at.micros)].into_iter().chain(flags);
                 (vec![row.collect()], Commit::Nothing)
             }
             Kind::Create => {
@@ -364,8 +359,11 @@ impl Postgres {
         }
     }
 
-    fn list(&self, at: Moment, params: &Params<'_>) -> Vec<Vec<Value>> {
-        let rows = self.table.rows_from(params.bytes(0)).take(1_000);
+    fn list(&self, at: Moment, kind: Kind, params: &Params<'_>) -> Vec<Vec<Value>> {
+        let (from, until) = (params.bytes(0), params.bytes(1));
+        let rows = self.table.rows_from(from);
+        let rows = rows.filter(|(key, _)| kind == Kind::List || *key != from);
+        let rows = rows.take_while(|(key, _)| *key < until).take(1_000);
         rows.map(|(key, row)| vec![Some(key.clone()), flag(row.ends > at.micros)])
             .collect()
     }
@@ -384,18 +382,6 @@ impl Postgres {
         let last = page.into_iter().next_back();
         let rows = last.map(|(key, _)| vec![Some(key), text("off")]);
         (rows.into_iter().collect(), commit)
-    }
-
-    fn write_card(&mut self, at: Moment, params: &Params<'_>) -> Commit {
-        let row = Row {
-            rev: self.table.next(),
-            at: at.micros,
-            ends: at.micros + CARD,
-            fence: None,
-            doc: params.bytes(1).clone(),
-        };
-        self.table.put(at.now, params.bytes(0), Some(row));
-        Commit::Synced
     }
 
     /// Raises the numbers where the history is another one. The holes are that history, twice.

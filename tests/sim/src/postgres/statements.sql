@@ -182,7 +182,11 @@ UPDATE lockkit.cell SET rev = rev WHERE key = '' AND false
 
 -- list
 SELECT key, ends > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM lockkit.cell
-WHERE key >= $1 ORDER BY key LIMIT 1000
+WHERE key >= $1 AND key < $2 ORDER BY key LIMIT 1000
+
+-- list behind
+SELECT key, ends > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM lockkit.cell
+WHERE key > $1 AND key < $2 ORDER BY key LIMIT 1000
 
 -- sweep
 WITH mine AS MATERIALIZED (
@@ -196,22 +200,15 @@ WITH mine AS MATERIALIZED (
   DELETE FROM lockkit.cell WHERE key IN (SELECT key FROM over)
 ) SELECT key, set_config('synchronous_commit', 'off', true) FROM page ORDER BY key DESC LIMIT 1
 
--- card
-INSERT INTO lockkit.cell (key, rev, at, ends, doc)
-VALUES ($1, nextval('lockkit.revision'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-  (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 3600000000, $2)
-ON CONFLICT (key) DO UPDATE SET rev = excluded.rev, at = excluded.at, ends = excluded.ends, doc = excluded.doc
-
 -- findings
-SELECT current_setting('fsync') = 'on' AND NOT current_setting('synchronous_commit') = 'off',
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+  current_setting('fsync') = 'off' OR current_setting('synchronous_commit') = 'off',
   EXISTS (SELECT FROM pg_stat_replication) AND current_setting('synchronous_standby_names') = '',
-  current_setting('autovacuum') = 'on',
-  NOT current_setting('log_parameter_max_length') = '0' AND (current_setting('log_statement') = 'all' OR current_setting('log_statement') = 'mod'
-    OR NOT current_setting('log_min_duration_statement') = '-1'),
+  current_setting('autovacuum') = 'off',
+  current_setting('log_parameter_max_length', true) IS DISTINCT FROM '0' AND (current_setting('log_statement') IN ('all', 'mod')
+    OR current_setting('log_min_duration_statement') <> '-1'),
   (SELECT reset_val = '0' FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'),
-  coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::bigint,
-  (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-FROM pg_stat_activity WHERE datname = current_database()
+  EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start < clock_timestamp() - interval '1 minute')
 
 -- listen
 SET statement_timeout = 0; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2;

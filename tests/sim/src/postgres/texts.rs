@@ -20,8 +20,8 @@ pub(super) enum Kind {
     Tell,
     Ping,
     List,
+    ListBehind,
     Sweep,
-    Card,
     Findings,
     Listen,
 }
@@ -43,8 +43,8 @@ const KINDS: [(&str, Kind); 19] = [
     ("tell", Kind::Tell),
     ("ping", Kind::Ping),
     ("list", Kind::List),
+    ("list behind", Kind::ListBehind),
     ("sweep", Kind::Sweep),
-    ("card", Kind::Card),
     ("findings", Kind::Findings),
     ("listen", Kind::Listen),
 ];
