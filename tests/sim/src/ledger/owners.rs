@@ -12,6 +12,7 @@ impl Ledger {
         let steps = plan.has(|fault| fault.clock_step().is_some());
         let passes_on = !self.tickets.is_empty();
         let mut claims = self.claims.clone();
+        claims.retain(|claim| !self.may_be_by_old_news(plan, claim));
         claims.sort_by_key(|claim| (claim.key, claim.from, claim.until));
         for of_a_key in claims.chunk_by(|one, other| one.key == other.key) {
             if !plan.loses_data() {
@@ -22,6 +23,26 @@ impl Ledger {
                 self.check_tokens(plan, state, of_a_key);
             }
         }
+    }
+
+    /// Returns whether an owner may have heard late of a grant that looks new, because the clock of the server was set back
+    /// meanwhile. On PostgreSQL no later answer comes behind the message on its connection. README.md has it as an open finding.
+    fn may_be_by_old_news(&self, plan: &Plan, claim: &Claim) -> bool {
+        let call = &self.calls[claim.call];
+        let delays = |fault: &Fault| {
+            matches!(
+                fault,
+                Fault::Slow { .. }
+                    | Fault::Hold { .. }
+                    | Fault::Freeze { .. }
+                    | Fault::Late { .. }
+                    | Fault::StopServer { .. }
+            )
+            .then_some(0)
+        };
+        let is_late =
+            || plan.has_stops() || plan.touches(call.process, (call.asked, claim.from), delays);
+        plan.topology == Topology::Postgres && plan.steps_clocks() && is_late()
     }
 
     fn check_overlaps(&mut self, plan: &Plan, state: &State, claims: &[Claim]) {

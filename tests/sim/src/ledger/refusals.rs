@@ -260,8 +260,13 @@ impl Ledger {
         let process = self.calls[refused.call].process;
         let stops = plan.stops_inside
             || plan.has(|fault| matches!(fault, Fault::Stop { .. } | Fault::Block { .. }));
-        // Another process that stops meanwhile makes the stop longer.
-        let stop = if stops { 2 * LONGEST_STOP } else { 0 };
+        // An answer of PostgreSQL passes through several tasks, and the process may stand still in each. Elsewhere another
+        // process that stops meanwhile makes the stop longer.
+        let times = match plan.topology {
+            Topology::Postgres => 3,
+            _ => 2,
+        };
+        let stop = if stops { times * LONGEST_STOP } else { 0 };
         match plan.faults.is_empty() {
             true => 2 * slowest_segment(plan.latency) + stop,
             false => plan.processes[process].operation_timeout + 50 * MILLI + stop,

@@ -337,6 +337,7 @@ fn excused(plan: &Plan, from: u64, to: u64) -> u64 {
             // A release that was refused, and waiters that were not served, are looked after in a second.
             Fault::Refuse { .. } | Fault::Deny { .. } | Fault::SpoilMark { .. } => 1_300 * MILLI,
             Fault::EndConnections { .. } | Fault::StopReplica { .. } => SECOND,
+            Fault::Flush { .. } if plan.topology == Topology::Postgres => LAST_RESORT,
             // The owners are told at once, and the waiters a second later.
             Fault::Flush { .. } => 1_300 * MILLI,
             Fault::Delete { key, .. } if key.starts_with(b"lockkit:!") => LAST_RESORT,
