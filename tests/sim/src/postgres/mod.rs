@@ -4,6 +4,7 @@
 //! step ([`run`]), and refuses every other text. What it does not have, such as transactions of the application, cannot be
 //! asked of it.
 
+mod kinds;
 mod rows;
 mod run;
 mod session;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::rows::Row;
 use super::session::Refused;
 use super::texts::{Kind, Statement};
-use super::wire::{self, Params, Type, Value, flag, int4, int8, text};
+use super::wire::{self, Params, Value, flag, int4, int8, text};
 use super::{Bytes, Moment, Postgres};
 use crate::server::Refusal;
 
@@ -33,67 +33,6 @@ enum Commit {
     /// It does not wait for the disk.
     Unsynced,
     Synced,
-}
-
-impl Kind {
-    /// The types of its columns.
-    pub(super) fn columns(self) -> &'static [Type] {
-        use Type::{Bool, Bytea, Int4, Int8, Text, Void};
-        match self {
-            Self::Keeping | Self::Ending | Self::Together => {
-                &[Int4, Int8, Int8, Int8, Bytea, Int8, Text]
-            }
-            Self::Read => &[Int8, Int8, Bytea, Int8, Int8],
-            Self::Notify => &[Void, Text],
-            Self::Tell => &[Bool, Void],
-            Self::Clock => &[Int8],
-            Self::List | Self::ListBehind => &[Bytea, Bool],
-            Self::Sweep => &[Bytea, Text],
-            Self::Persistence | Self::History | Self::Recorded => &[Text],
-            Self::Findings => &[Int8, Bool, Bool, Bool, Bool, Bool, Bool],
-            Self::Ping | Self::Session | Self::Create | Self::Raise | Self::Listen => &[],
-        }
-    }
-
-    /// Returns whether a standby refuses it.
-    fn writes(self) -> bool {
-        matches!(
-            self,
-            Self::Keeping
-                | Self::Ending
-                | Self::Together
-                | Self::Notify
-                | Self::Tell
-                | Self::Sweep
-                | Self::Ping
-                | Self::Create
-                | Self::Raise
-        )
-    }
-
-    /// Returns whether it is about the table of the locks.
-    fn needs_the_table(self) -> bool {
-        matches!(
-            self,
-            Self::Keeping
-                | Self::Ending
-                | Self::Together
-                | Self::Read
-                | Self::List
-                | Self::ListBehind
-                | Self::Sweep
-                | Self::Ping
-                | Self::Recorded
-        )
-    }
-
-    /// Returns whether it adds or changes rows, and so needs room on the disk.
-    fn grows(self) -> bool {
-        matches!(
-            self,
-            Self::Keeping | Self::Ending | Self::Together | Self::Create | Self::Raise
-        )
-    }
 }
 
 /// A change that a statement is asked for.

@@ -71,3 +71,12 @@ impl State {
         connections.any(|it| (from..=until).contains(&it.dialed))
     }
 }
+
+/// A segment as text.
+pub(super) fn readable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes).replace("\r\n", " ");
+    match text.char_indices().nth(600) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text,
+    }
+}

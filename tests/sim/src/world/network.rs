@@ -7,6 +7,7 @@ use std::io;
 use std::task::Waker;
 
 use super::events::Event;
+use super::link::readable;
 use super::{MILLI, SECOND, State, hash};
 use crate::postgres::renamed;
 use crate::server::Bytes;
@@ -391,13 +392,5 @@ impl Ways {
         requests
             .into_iter()
             .chain(self.replies().then_some(Way::Replies))
-    }
-}
-
-fn readable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes).replace("\r\n", " ");
-    match text.char_indices().nth(600) {
-        Some((end, _)) => format!("{} …", &text[..end]),
-        None => text,
     }
 }
