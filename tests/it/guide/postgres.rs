@@ -1,5 +1,7 @@
 //! Checks the SQL of the page about PostgreSQL.
 
+use std::time::Duration;
+
 use lock_core::{ErrorKind, LockManager, POSTGRES_SCHEMA};
 use lock_tests::{SqlServer, needs};
 
@@ -30,7 +32,11 @@ async fn a_user_with_the_rights_of_the_page_takes_locks_and_one_with_less_does_n
         let without = (missing < rights.len()).then(|| granted.remove(missing));
         server.sql(&granted.join("\n"));
         let takes = async {
-            let locks = LockManager::connect(&server.url_of("app")).await?;
+            let locks = LockManager::builder(&server.url_of("app"))
+                // The machine is busy with other tests.
+                .operation_timeout(Duration::from_secs(5))
+                .connect()
+                .await?;
             let guard = locks.lock("k").acquire().await?;
             guard.release().await
         };
