@@ -203,9 +203,18 @@ impl Ledger {
             }
             _ => false,
         };
+        // A request to store the record may stand still in a connection, while another one stores it. It arrives later.
+        let process = self.calls[record.call].process;
+        let comes_late = |forget: &Forget| {
+            plan.faults.iter().any(|it| {
+                matches!(it.fault, Fault::Freeze { process: its, .. } if its == process)
+                    && it.at <= heard.unwrap_or(record.ended)
+                    && it.end() > forget.begun
+            })
+        };
         self.kept.forgets.iter().any(|forget| {
             let is_over = forget.ended.is_some_and(|ended| ended < time);
-            is_over && forget.key == record.key && counts(forget)
+            is_over && forget.key == record.key && counts(forget) && !comes_late(forget)
         })
     }
 
