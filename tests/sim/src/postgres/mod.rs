@@ -102,7 +102,7 @@ impl Postgres {
     pub fn repeat(&mut self, at: Moment, is_its: impl Fn(usize) -> bool) {
         for it in self.recorded.take().unwrap_or_default() {
             if is_its(it.connection) {
-                // Nobody reads the answer.
+                // The session of the proxy throws the answer away.
                 let _ = self.run(at, &it.statement, &it.params);
             }
         }

@@ -56,7 +56,7 @@ impl Table {
         self.rows.range(key.to_vec()..)
     }
 
-    /// What a statement sees whose snapshot is older than the last change, if that was a moment ago.
+    /// Returns the row before its last change, if that was less than 20 ms ago. A statement with an older snapshot sees it.
     pub(super) fn seen_before(&self, key: &[u8], now: u64) -> Option<Option<&Row>> {
         let (at, row) = self.before.get(key)?;
         (now - at < 20 * MILLI).then_some(row.as_ref())

@@ -1,4 +1,4 @@
-//! What each statement does, as one step.
+//! Runs the statements. Each is one step, and no other statement runs meanwhile.
 
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-/// What a statement is about.
+/// The statements that the store sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Session,
