@@ -73,11 +73,16 @@ pub(super) async fn texts(browser: &Browser, css: &str) {
 /// Waits until `wanted` accepts one of the texts that the page keeps.
 pub(super) async fn seen(browser: &Browser, css: &str, wanted: impl Fn(&str) -> bool) {
     wait::eventually(&format!("{css} has shown the expected text"), async || {
-        let kept = execute(browser, "return textsSeen[arguments[0]]", [css]).await;
-        let kept: Vec<String> = serde_json::from_value(kept).expect("the list set up before");
-        kept.iter().any(|text| wanted(text))
+        has_seen(browser, css, &wanted).await
     })
     .await;
+}
+
+/// Returns whether `wanted` accepts one of the texts that the page keeps so far.
+pub(super) async fn has_seen(browser: &Browser, css: &str, wanted: impl Fn(&str) -> bool) -> bool {
+    let kept = execute(browser, "return textsSeen[arguments[0]]", [css]).await;
+    let kept: Vec<String> = serde_json::from_value(kept).expect("the list set up before");
+    kept.iter().any(|text| wanted(text))
 }
 
 async fn execute<const N: usize>(browser: &Browser, script: &str, arguments: [&str; N]) -> Value {
