@@ -111,8 +111,13 @@ async fn of_many_exports_in_two_processes_never_more_than_five_run_at_once() {
                 if answer.status == 200 {
                     return serde_json::from_str(&answer.body).expect("JSON");
                 }
-                assert_eq!((answer.status, &*code(&answer)), (429, "lock_full"));
-                sleep(Duration::from_secs(retry_after(&answer))).await;
+                let pause = match (answer.status, &*code(&answer)) {
+                    (429, "lock_full") => retry_after(&answer),
+                    // On a busy machine Redis may answer later than the shop waits for it.
+                    (503, "lock_unavailable") => 1,
+                    other => panic!("{other:?}"),
+                };
+                sleep(Duration::from_secs(pause)).await;
             }
         });
     }

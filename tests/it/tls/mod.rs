@@ -34,6 +34,7 @@ fn showing(authority: &Authority, certificate: &Certificate) -> TlsCertificates 
 /// Connects a manager that is patient enough for a machine that is busy with other tests.
 async fn connected(builder: ManagerBuilder) -> LockManager {
     let builder = builder.operation_timeout(Duration::from_secs(5));
+    let builder = builder.connect_timeout(wait::PATIENCE);
     builder.connect().await.expect("a manager")
 }
 
