@@ -180,7 +180,7 @@ async fn idle_waiters_and_idle_managers_send_nothing() {
 
 // The command line blocks the thread of the test, which must not be the one that queues the waiters.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn waiters_for_five_thousand_keys_send_nothing_and_all_are_served() {
+async fn waiters_for_a_thousand_keys_send_nothing_and_all_are_served() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -189,7 +189,7 @@ async fn waiters_for_five_thousand_keys_send_nothing_and_all_are_served() {
         request.renew(Renew::Off).wait(Wait::Forever)
     };
     let all = |locks: &LockManager| -> Vec<_> {
-        let tasks = (0..5_000).map(|key| tokio::spawn(request(locks, key).acquire()));
+        let tasks = (0..1_000).map(|key| tokio::spawn(request(locks, key).acquire()));
         tasks.collect()
     };
     let mut guards = Vec::new();
@@ -199,7 +199,7 @@ async fn waiters_for_five_thousand_keys_send_nothing_and_all_are_served() {
     let waiters = all(&locks);
     wait::eventually("each waiter is queued", async || {
         let queues = "return #redis.call('KEYS', 'lockkit:!q:*')";
-        server.cli(&["EVAL", queues, "0"]) == "5000"
+        server.cli(&["EVAL", queues, "0"]) == "1000"
     })
     .await;
     // On a busy machine some of the waiters have not had their answer yet, and ask again.
