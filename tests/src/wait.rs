@@ -5,7 +5,13 @@ use std::time::{Duration, Instant};
 /// The longest wait. Only a defect reaches it, also on a loaded machine with two cores.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-const PAUSE: Duration = Duration::from_millis(2);
+/// Returns how long to pause before the state is looked at again.
+///
+/// A look may start a process or ask a browser, and would take the processor from what is waited for. So the pauses are a
+/// tenth of the time so far.
+fn pause(since: Instant) -> Duration {
+    (since.elapsed() / 10).clamp(Duration::from_millis(2), Duration::from_millis(50))
+}
 
 /// Blocks until `state` holds.
 ///
@@ -30,7 +36,7 @@ pub fn holds_within(limit: Duration, mut state: impl FnMut() -> bool) -> bool {
         if start.elapsed() > limit {
             return false;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause(start));
     }
 }
 
@@ -46,6 +52,6 @@ pub async fn eventually(what: &str, mut state: impl AsyncFnMut() -> bool) {
             start.elapsed() < PATIENCE,
             "waited {PATIENCE:?} in vain until {what}"
         );
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(pause(start)).await;
     }
 }
