@@ -78,3 +78,64 @@ impl Ledger {
         claims.chain(held).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owning;
+    use super::super::Unpolled;
+    use super::super::tests::{asks, calm, rules, world};
+    use super::*;
+
+    /// An owner of a lock with a ttl of 20 s, which begins to release it at second 3 and does not poll the release.
+    struct Scene {
+        task: usize,
+        /// From when on the task does not poll its future.
+        from: u64,
+        /// When the release is answered.
+        ended: Option<u64>,
+        /// How long another process waits for the key, from second 2 on.
+        until: u64,
+    }
+
+    impl Scene {
+        fn broken(&self) -> Vec<&'static str> {
+            let mut ledger = Ledger::default();
+            let owner = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
+            let it = &mut ledger.calls[owner];
+            it.answer = Answer::Granted;
+            (it.ttl, it.left) = (20 * SECOND, Some(3 * SECOND));
+            it.ended = self.ended.map(|ended| ended * SECOND);
+            let waiter = asks(&mut ledger, Owning::Alone, None, 2, Some(self.until));
+            ledger.calls[waiter].process = 1;
+            ledger.unpolled.push(Unpolled {
+                process: 0,
+                task: self.task,
+                from: self.from * SECOND,
+                until: u64::MAX,
+            });
+            let mut plan = calm();
+            plan.processes.resize(2, plan.processes[0].clone());
+            let sim = world();
+            ledger.check_ownerless(&plan, &sim);
+            sim.end();
+            rules(&ledger)
+        }
+    }
+
+    #[test]
+    fn a_key_stays_taken_to_the_end_of_the_ttl_only_if_its_release_is_not_polled() {
+        let rule = "a call waits while the key has no owner";
+        let scene = Scene {
+            task: 0,
+            from: 4,
+            ended: None,
+            until: 23,
+        };
+        assert!(scene.broken().is_empty());
+        assert_eq!(Scene { task: 1, ..scene }.broken(), [rule]);
+        assert_eq!(Scene { from: 2, ..scene }.broken(), [rule]);
+        let ended = Some(4);
+        assert_eq!(Scene { ended, ..scene }.broken(), [rule]);
+        assert_eq!(Scene { until: 40, ..scene }.broken(), [rule]);
+    }
+}

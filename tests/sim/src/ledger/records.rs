@@ -308,3 +308,7 @@ pub(super) fn text_of<'a>(state: &'a State, server: usize, name: &[u8]) -> Optio
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[path = "records_tests.rs"]
+mod tests;

@@ -295,3 +295,66 @@ impl Ledger {
         self.violates(rule, text);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lock_core::middleware::{Forgotten, RecordOutcome};
+
+    use super::super::Owning;
+    use super::super::kept::Forget;
+    use super::super::tests::{asks, calm, rules, world};
+    use super::*;
+
+    /// The rules that are broken where a call is refused with a record, so long behind the call that has forgotten it.
+    fn broken(topology: Topology, stops_inside: bool, behind: u64) -> Vec<&'static str> {
+        let mut plan = calm();
+        (plan.topology, plan.stops_inside) = (topology, stops_inside);
+        let mut ledger = Ledger::default();
+        let owner = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
+        ledger.leaves_record(Record {
+            call: owner,
+            key: 0,
+            bytes: b"paid".to_vec(),
+            lifetime: 60 * SECOND,
+            ended: 3 * SECOND,
+            lasts: Some(4 * SECOND),
+            on: vec![0],
+            outcome: Some((RecordOutcome::Stored, 3 * SECOND)),
+        });
+        ledger.kept.forgets.push(Forget {
+            process: 0,
+            key: 0,
+            begun: 4 * SECOND,
+            ended: Some(5 * SECOND),
+            answer: Some(Forgotten::Yes),
+        });
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 6, Some(6));
+        let it = &mut ledger.calls[call];
+        it.asked = 5 * SECOND + behind;
+        (it.answered, it.answer) = (Some(it.asked), Answer::Busy);
+        ledger.kept.refusals.push(Refused {
+            call,
+            key: 0,
+            record: Some(b"paid".to_vec()),
+            is_cooling_down: false,
+            retry_after: None,
+        });
+        let sim = world();
+        sim.look(|state| ledger.check_refusals(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn a_caller_shares_an_answer_that_is_older_than_the_stops_of_its_process() {
+        let rule = "a forgotten record is seen";
+        let question = 2 * slowest_segment(calm().latency);
+        for (topology, stops) in [(Topology::One, 2), (Topology::Postgres, 3)] {
+            let oldest = question + stops * LONGEST_STOP;
+            assert!(broken(topology, true, oldest).is_empty());
+            assert_eq!(broken(topology, true, oldest + MILLI), [rule]);
+            assert!(broken(topology, false, question).is_empty());
+            assert_eq!(broken(topology, false, question + MILLI), [rule]);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Each rule is broken by a ledger that is written by hand, and kept by one that differs in the fact that the rule is about.
 
 use super::ticks::{Completed, Run};
-use super::{Answer, Asks, Ledger, Owning};
+use super::{Answer, Asks, Cooldown, Ledger, Owning};
 use crate::plan::{Plan, Topology, Verb};
 use crate::world::{Fault, Late, Order, Planned, SECOND, Settings, Sim};
 
@@ -231,12 +231,16 @@ fn a_loss_after_one_late_segment_breaks_a_rule_and_after_several_it_breaks_none(
     }
 }
 
-/// The end of a cooldown, which a completed run of a job leaves behind, gives the key to no waiter.
+/// The end of a cooldown, which an owner or a completed run of a job leaves behind, gives the key to no waiter.
 #[test]
 fn a_process_that_asks_later_and_has_the_key_first_breaks_a_rule_unless_the_key_has_cooled_down() {
-    for (is_completed, broken) in [
-        (false, vec!["a process that waits is passed over"]),
-        (true, vec![]),
+    let rule = "a process that waits is passed over";
+    // Whether the run of the owner before is completed, and the call that leaves a cooldown.
+    for (is_completed, cools, broken) in [
+        (false, None, vec![rule]),
+        (true, None, vec![]),
+        (false, Some(0), vec![]),
+        (false, Some(2), vec![rule]),
     ] {
         let mut ledger = Ledger::default();
         let mut call = |process, asked, answered, left| {
@@ -261,6 +265,12 @@ fn a_process_that_asks_later_and_has_the_key_first_breaks_a_rule_unless_the_key_
                 remaining: SECOND,
             }),
         });
+        ledger.kept.cooldowns.extend(cools.map(|call| Cooldown {
+            call,
+            span: SECOND,
+            ended: 12 * SECOND,
+            lasts: None,
+        }));
         ledger.check_fifo(&calm());
         assert_eq!(rules(&ledger), broken);
     }

@@ -1,0 +1,63 @@
+//! A record that stands again where it was forgotten.
+
+use lock_core::middleware::{Forgotten, RecordOutcome};
+
+use super::super::tests::{asks, calm, rules, world};
+use super::super::{Ledger, Owning};
+use super::*;
+use crate::world::{MILLI, Planned, Ways};
+
+/// The rules that are broken where an owner leaves a record at second 3 and hears at second 4 that it is stored, a call from
+/// second 5 to 6 deletes it, and the server has it at second 8. The connections of a process stand still in this span, in
+/// milliseconds.
+fn broken(frozen: Option<(usize, u64, u64)>) -> Vec<&'static str> {
+    let mut plan = calm();
+    plan.faults
+        .extend(frozen.map(|(process, from, to)| Planned {
+            at: from * MILLI,
+            lasts: (to - from) * MILLI,
+            fault: Fault::Freeze {
+                process,
+                server: 0,
+                ways: Ways::Both,
+            },
+        }));
+    let mut ledger = Ledger::default();
+    let call = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
+    ledger.leaves_record(Record {
+        call,
+        key: 0,
+        bytes: b"paid".to_vec(),
+        lifetime: 60 * SECOND,
+        ended: 3 * SECOND,
+        lasts: Some(4 * SECOND),
+        on: vec![0],
+        outcome: Some((RecordOutcome::Stored, 4 * SECOND)),
+    });
+    ledger.kept.forgets.push(Forget {
+        process: 0,
+        key: 0,
+        begun: 5 * SECOND,
+        ended: Some(6 * SECOND),
+        answer: Some(Forgotten::Yes),
+    });
+    let sim = world();
+    sim.change(|state| {
+        let words: [&[u8]; 5] = [b"SET", b"lockkit:k0", b"done/paid", b"PX", b"60000"];
+        state.stranger_runs(0, &words);
+        state.now = 8 * SECOND;
+    });
+    sim.look(|state| ledger.check_forgotten(&plan, state, 0));
+    sim.end();
+    rules(&ledger)
+}
+
+#[test]
+fn a_forgotten_record_stands_again_only_where_its_request_stands_still_meanwhile() {
+    let rule = "a forgotten record stands again";
+    assert_eq!(broken(None), [rule]);
+    assert!(broken(Some((0, 3_500, 5_500))).is_empty());
+    assert_eq!(broken(Some((1, 3_500, 5_500))), [rule]);
+    assert_eq!(broken(Some((0, 4_100, 5_500))), [rule]);
+    assert_eq!(broken(Some((0, 3_500, 4_900))), [rule]);
+}
