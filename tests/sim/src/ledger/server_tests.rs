@@ -195,6 +195,34 @@ fn a_renewal_right_behind_another_one_breaks_a_rule() {
     }
 }
 
+/// There are readers beside several keys.
+#[test]
+fn a_share_that_enters_lengthens_the_key_of_all_shares() {
+    let rule = "a lock is renewed too soon";
+    let owning = Owning::Share(u32::MAX);
+    for (owning, key, answered, broken) in [
+        (owning, 0, 1, vec![]),
+        (owning, 0, 0, vec![rule]),
+        (owning, 1, 1, vec![rule]),
+        (Owning::Alone, 0, 1, vec![rule]),
+    ] {
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, owning, Some(0), 0, Some(answered));
+        ledger.calls[call].keys = vec![key];
+        let mut plan = calm();
+        (plan.keys, plan.verbs) = (1, vec![Verb::Several]);
+        let sim = world();
+        sim.change(|state| {
+            let writes = [(400, Kind::Lengthened), (410, Kind::Lengthened)];
+            let writes = writes.map(|(at, kind)| write(at, kind, false));
+            state.hosts[0].writes.extend(writes);
+        });
+        sim.look(|state| ledger.check_renewals(&plan, state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
 #[test]
 fn an_owner_that_stays_behind_a_deletion_breaks_a_rule() {
     for (until, broken) in [(3, vec![]), (5, vec!["a deletion is noticed late"])] {
