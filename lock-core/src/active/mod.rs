@@ -297,11 +297,16 @@ impl ActiveLease {
         self.is_lost_by(|lease, now| lease.renewed(sent, answer, now))
     }
 
-    /// Notes that a renewal of this extension was answered after its time. `true`: the lease is lost, and the engine has to be
-    /// told.
+    /// Notes the answer to a renewal of this extension that came after its time. `true`: the lease is lost, and the engine has to
+    /// be told.
     #[must_use]
-    pub(crate) fn renewed_late(&self, sent: Moment, extended_to: Duration) -> bool {
-        self.is_lost_by(|lease, now| lease.renewed_late(sent, extended_to, now))
+    pub(crate) fn renewed_late(
+        &self,
+        sent: Moment,
+        answer: Extended,
+        extended_to: Duration,
+    ) -> bool {
+        self.is_lost_by(|lease, now| lease.renewed_late(sent, answer, extended_to, now))
     }
 
     /// Changes the lease, and wakes its tasks if it is lost.

@@ -190,14 +190,14 @@ impl Thread {
     }
 
     /// Waits as long again for the answer to a renewal. The leases that it extends last from its send, also if those after it
-    /// are answered too late as well.
+    /// are answered too late as well, and those that the store does not have are lost.
     async fn heed(self: Arc<Self>, late: Late, leases: Vec<Arc<ActiveLease>>) {
         let Ok(Outcome::Extended(answers)) = machine::timeout(late.patience, late.asked).await
         else {
             return;
         };
         for (lease, answer) in leases.iter().zip(answers) {
-            if answer == Extended::Yes && lease.renewed_late(late.sent, late.extended_to) {
+            if lease.renewed_late(late.sent, answer, late.extended_to) {
                 self.listener.lost(lease);
             }
             self.keeper.arm(lease);

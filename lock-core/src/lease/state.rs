@@ -351,11 +351,12 @@ impl Lease {
         }
     }
 
-    /// Records that the store has extended the lease by a renewal that was taken for unanswered; returns `true` if the lease
-    /// is lost. The next renewal goes on as planned.
+    /// Records the answer to a renewal that was taken for unanswered; returns `true` if the lease is lost. The next renewal goes
+    /// on as planned.
     pub(crate) fn renewed_late(
         &mut self,
         sent: Moment,
+        answer: Extended,
         extended_to: Duration,
         now: Moment,
     ) -> bool {
@@ -365,8 +366,12 @@ impl Lease {
         if self.observe(now) {
             return true;
         }
-        self.deadline = self.deadline.max(deadline(sent, extended_to));
-        false
+        match answer {
+            Extended::Yes => self.deadline = self.deadline.max(deadline(sent, extended_to)),
+            Extended::NotOurs => self.lose(Loss::NotOurs),
+            Extended::Unknown => {}
+        }
+        self.phase != Phase::Held
     }
 
     /// Returns how long the lease lasts without another renewal.
