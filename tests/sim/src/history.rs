@@ -270,8 +270,8 @@ fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
             ledger.check_strikes(plan, state);
             ledger.check_the_dead(plan, state);
             ledger.check_looks(plan, state);
+            ledger.check_releases(plan, state);
         });
-        ledger.check_releases(plan);
     }
     if plan.keeps_keys() {
         sim.look(|state| {

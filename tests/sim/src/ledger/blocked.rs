@@ -52,7 +52,7 @@ mod tests {
             from: 4 * SECOND,
             until: until * SECOND,
         });
-        ledger.check_quiet(&plan);
+        ledger.check_quiet(&plan, &[]);
         rules(&ledger)
     }
 

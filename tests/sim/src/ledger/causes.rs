@@ -3,7 +3,7 @@
 use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology, Weather, lock_name};
 use crate::server::Refusal;
-use crate::world::{Fault, Late, MILLI, SECOND, State, slowest_segment};
+use crate::world::{Fault, MILLI, SECOND, State, slowest_segment};
 
 /// The time in which a manager may still be connecting.
 const START: u64 = SECOND;
@@ -11,6 +11,7 @@ const START: u64 = SECOND;
 const SETTLED: u64 = 300 * MILLI;
 /// A connection to PostgreSQL takes a dozen round trips, and each one that breaks meanwhile a pause.
 const SETTLED_ON_POSTGRES: u64 = SECOND;
+const IS_OVER: &str = "a lock is over when it is granted";
 /// A token above it cannot be counted from.
 const HIGHEST: u64 = 9_000_000_000_000_000;
 /// How often a lock goes on inside a process before the store has it again.
@@ -20,10 +21,10 @@ impl Ledger {
     pub fn check_causes(&mut self, plan: &Plan, state: &State) {
         self.check_names();
         if plan.topology == Topology::Cluster {
-            return self.check_causes_in_cluster(plan);
+            return self.check_causes_in_cluster(plan, &state.late);
         }
         if plan.topology == Topology::Sentinel && plan.weather != Weather::Momentary {
-            return self.check_quiet(plan);
+            return self.check_quiet(plan, &state.late);
         }
         for number in 0..self.calls.len() {
             let call = &self.calls[number];
@@ -37,14 +38,13 @@ impl Ledger {
             }
             let wrong = match plan.topology {
                 _ if plan.weather == Weather::Momentary => uncaused_by_a_moment(plan, call),
-                _ if plan.topology.is_alone() && plan.is_plain() => uncaused(
-                    plan,
-                    call,
-                    || self.asked_by_its_process(number),
-                    &state.late,
-                ),
+                _ if plan.topology.is_alone() && plan.is_plain() => {
+                    uncaused(plan, call, || self.asked_by_its_process(number))
+                }
                 _ => uncaused_in_calm(plan, call),
             };
+            let wrong =
+                wrong.filter(|it| *it == IS_OVER || !self.is_slowed(plan, &state.late, number));
             if let Some(rule) = wrong {
                 let text = self.show(number);
                 self.violates(rule, text);
@@ -190,28 +190,21 @@ pub(super) fn is_slow(plan: &Plan) -> bool {
 }
 
 /// `asked`: when the process asked for the lock of the call.
-fn uncaused(
-    plan: &Plan,
-    call: &Call,
-    asked: impl Fn() -> u64,
-    late: &[Late],
-) -> Option<&'static str> {
+fn uncaused(plan: &Plan, call: &Call, asked: impl Fn() -> u64) -> Option<&'static str> {
     if plan.stops_inside || plan.habits.blocks > 0 {
         return None;
     }
     let is_ok = match (&call.answer, call.lost) {
         (Answer::Refused(why), _) => is_refused_for(plan, call, why, call.asked, call.answered),
         (Answer::Lost | Answer::NotReleased(_), Some(lost)) => {
-            is_lost_for(plan, call, asked(), lost) || is_lost_to_late_segments(call, late, lost)
+            is_lost_for(plan, call, asked(), lost)
         }
         (Answer::NotReleased(why), None) if why.starts_with("Lost") => {
             // The lease may run out before the release arrives.
             let left = call.left.unwrap_or(0);
             let ended = call.ended.unwrap_or(u64::MAX);
             let over = left + call.left_with - call.left_with / 100;
-            over <= ended
-                || loses(plan, call, asked(), ended)
-                || is_lost_to_late_segments(call, late, ended)
+            over <= ended || loses(plan, call, asked(), ended)
         }
         (Answer::NotReleased(why), None) => {
             is_refused_for(plan, call, why, call.left.unwrap_or(0), call.ended)
@@ -219,7 +212,7 @@ fn uncaused(
         _ => true,
     };
     if is_over_when_told(plan, call) {
-        return Some("a lock is over when it is granted");
+        return Some(IS_OVER);
     }
     (!is_ok).then_some("refused or lost without a cause")
 }
@@ -273,18 +266,6 @@ fn is_lost_for(plan: &Plan, call: &Call, asked: u64, lost: u64) -> bool {
             Some(pause + waits_for)
         },
     )
-}
-
-/// Returns whether the renewals of a lock may have been answered too late, because segments of its process took longer than
-/// usual: a fifth of the ttl in all. A renewal begins after a third of it and is given up after another third, and the next
-/// ones have half of what is left, each.
-fn is_lost_to_late_segments(call: &Call, late: &[Late], lost: u64) -> bool {
-    let from = lost.saturating_sub(call.ttl);
-    let its = late
-        .iter()
-        .filter(|it| it.process == call.process && it.sent >= from && it.sent < lost)
-        .map(|it| it.by);
-    its.clone().count() > 1 && its.sum::<u64>() >= call.ttl / 5
 }
 
 /// Returns whether the key of a call may have been deleted between these times.

@@ -1,25 +1,23 @@
 //! Clusters: a refusal or a loss has a fault at its time that explains it, and a slot that moves is none.
 
+use super::late::{NO_ANSWER, NOT_CONFIRMED};
 use super::waits::AFTERMATH;
 use super::{Answer, Call, Ledger, Owning};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::server::slot_of;
-use crate::world::{Fault, Planned, REPLACED, SECOND};
+use crate::world::{Fault, Late, Planned, REPLACED, SECOND};
 
 /// The time in which a manager may still be connecting.
 const START: u64 = SECOND;
 /// The error of a share that asks at once for a key with others while its slot moves.
 const APART: &str = "no share can join others meanwhile";
-/// The errors of an acquire and of a release whose time is over.
-const NO_ANSWER: &str = "the store gave no answer within";
-const NOT_CONFIRMED: &str = "the release was not confirmed";
 /// The round trips of an operation while its slot moves: each key is asked by itself and at both nodes, the one node is
 /// connected to first, and it has to be sent the scripts.
 const TRIPS: u64 = 20;
 
 impl Ledger {
     /// Checks that nothing is refused or lost without a fault that explains it.
-    pub(super) fn check_causes_in_cluster(&mut self, plan: &Plan) {
+    pub(super) fn check_causes_in_cluster(&mut self, plan: &Plan, late: &[Late]) {
         if plan.stops_inside {
             return;
         }
@@ -38,6 +36,7 @@ impl Ledger {
                 || is_apart
                 || is_overdue_in_parts(plan, call)
                 || is_too_short_for_parts(plan, call)
+                || self.is_slowed(plan, late, number)
             {
                 continue;
             }
@@ -176,7 +175,7 @@ mod tests {
         let mut ledger = Ledger::default();
         let call = asks(&mut ledger, owning, Some(0), second, Some(second));
         ledger.calls[call].answer = Answer::Refused(why.to_owned());
-        ledger.check_causes_in_cluster(plan);
+        ledger.check_causes_in_cluster(plan, &[]);
         rules(&ledger)
     }
 
@@ -197,7 +196,7 @@ mod tests {
             ledger.calls[call].ttl = ttl * MILLI;
             ledger.calls[call].answer = Answer::Lost;
             ledger.calls[call].lost = Some(second * SECOND + ttl * MILLI);
-            ledger.check_causes_in_cluster(&plan);
+            ledger.check_causes_in_cluster(&plan, &[]);
             rules(&ledger)
         };
         assert!(broken(5, 300, 2).is_empty());
@@ -217,7 +216,7 @@ mod tests {
             let call = asks(&mut ledger, Owning::Alone, Some(0), asked, Some(asked));
             ledger.calls[call].left = Some(left * SECOND);
             ledger.calls[call].answer = Answer::NotReleased(NOT_CONFIRMED.to_owned());
-            ledger.check_causes_in_cluster(&plan);
+            ledger.check_causes_in_cluster(&plan, &[]);
             rules(&ledger)
         };
         assert!(broken(2, 5).is_empty());

@@ -18,6 +18,7 @@ mod full;
 mod inspections;
 mod interrupted;
 mod kept;
+mod late;
 mod leaders;
 mod limits;
 mod line;

@@ -35,6 +35,9 @@ impl Ledger {
                     _ => continue,
                 };
                 let is_its = it.from + plan.segments(1) < loss.at;
+                // The first renewal of a process connects.
+                let process = self.calls[it.call].process;
+                let limit = limit + state.connects_for(plan, process, loss.at, it.until);
                 if is_its && self.calls[it.call].renews && it.until > loss.at + limit {
                     if self.is_disturbed(plan, it, loss.at, limit) {
                         continue;
@@ -132,5 +135,79 @@ fn restart() -> Fault {
     Fault::Restart {
         server: 0,
         keeps_data: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, calm, owns, rules, with, world};
+    use super::super::{Answer, Owning};
+    use super::*;
+
+    /// The rules that are broken where the server is flushed at second 4, an owner notices it so many milliseconds later, and
+    /// this process has connected meanwhile.
+    fn broken(noticed: u64, connects: Option<usize>) -> Vec<&'static str> {
+        let mut plan = with(Fault::Flush { server: 0 });
+        plan.faults[0].at = 4 * SECOND;
+        (plan.latency, plan.habits.blocks, plan.ttls) = (MILLI, 0, vec![60_000]);
+        let mut ledger = Ledger::default();
+        owns(&mut ledger, Owning::Alone, 1, 2, 4);
+        ledger.claims[0].until = 4 * SECOND + noticed * MILLI;
+        let sim = world();
+        sim.add_process(0);
+        sim.change(|state| {
+            state.now = 4 * SECOND;
+            if let Some(process) = connects {
+                state.dial(process, 0);
+            }
+        });
+        sim.look(|state| ledger.check_noticed(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn an_owner_notices_a_flush_later_where_its_process_connects_first() {
+        let rule = "an owner notices a loss late";
+        let (usual, connected) = (4 * 42, 18 * 42);
+        assert!(broken(usual - 10, None).is_empty());
+        assert_eq!(broken(usual + 10, None), [rule]);
+        assert!(broken(usual + 10, Some(0)).is_empty());
+        assert_eq!(broken(usual + 10, Some(1)), [rule]);
+        assert_eq!(broken(connected + 10, Some(0)), [rule]);
+    }
+
+    /// The rules that are broken where a release of the second lock of a process takes so many milliseconds.
+    fn broken_by_a_release(takes: u64, connects: bool) -> Vec<&'static str> {
+        let mut plan = calm();
+        (plan.topology, plan.replicas) = (Topology::Replicas, vec![0]);
+        (plan.latency, plan.habits.blocks) = (MILLI, 0);
+        let mut ledger = Ledger::default();
+        for (at, takes) in [(2, 1), (4, takes)] {
+            let call = asks(&mut ledger, Owning::Alone, Some(0), at, Some(at));
+            let it = &mut ledger.calls[call];
+            (it.answer, it.left) = (Answer::Granted, Some(at * SECOND));
+            it.released = Some(at * SECOND + takes * MILLI);
+        }
+        let sim = world();
+        sim.change(|state| {
+            state.now = 4 * SECOND;
+            if connects {
+                state.dial(0, 0);
+            }
+        });
+        sim.look(|state| ledger.check_releases(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn a_release_takes_longer_where_its_process_connects_first() {
+        let rule = "a release waits for replicas";
+        let usual = 4 * 42 + 20;
+        assert!(broken_by_a_release(usual - 10, false).is_empty());
+        assert_eq!(broken_by_a_release(usual + 10, false), [rule]);
+        assert!(broken_by_a_release(usual + 10, true).is_empty());
+        assert_eq!(broken_by_a_release(18 * 42 + 30, true), [rule]);
     }
 }

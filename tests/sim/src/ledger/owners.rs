@@ -104,7 +104,7 @@ impl Ledger {
                     && it.token >= later.token
                     && !may_be_equal
                     && !self.was_freed_before(later)
-                    && !self.has_no_note(plan, it)
+                    && !self.has_no_note(plan, it, later.from)
                     && !has_step(&self.calls[it.call], later.from)
                     && !self.believes_old_news(plan, state, later)
             });
@@ -119,9 +119,9 @@ impl Ledger {
         }
     }
 
-    /// Returns whether the lease of an owner ran out, maybe with a later owner of its process to whom it was passed, and its slot
-    /// may have moved to a node whose clock is behind.
-    fn has_no_note(&self, plan: &Plan, claim: &Claim) -> bool {
+    /// Returns whether the lease of an owner ran out before a time, maybe with a later owner of its process to whom it was
+    /// passed, and its slot may have moved to a node whose clock is behind.
+    fn has_no_note(&self, plan: &Plan, claim: &Claim, time: u64) -> bool {
         let process = self.calls[claim.call].process;
         let passed = claim.token..=claim.token + PASSES;
         let ran_out = self.claims.iter().any(|it| {
@@ -129,7 +129,14 @@ impl Ledger {
             it.key == claim.key
                 && call.process == process
                 && passed.contains(&it.token)
-                && matches!(call.answer, Answer::RanOut | Answer::Lost)
+                && match call.answer {
+                    Answer::RanOut | Answer::Lost => true,
+                    // The release may have arrived when the lease was over.
+                    Answer::NotReleased(_) => {
+                        call.left.is_some_and(|left| left + call.left_with <= time)
+                    }
+                    _ => false,
+                }
         });
         let steps = plan.has(|fault| fault.clock_step().is_some());
         ran_out && (steps || !plan.clocks.is_empty()) && plan.has(Fault::moves_keys)
@@ -289,23 +296,31 @@ mod tests {
     #[test]
     fn no_token_is_noted_where_the_lock_ran_out_with_a_later_owner_of_the_process() {
         let fault = Fault::GiveWay { server: 0 };
-        let broken = |answer: Answer, passed: u64, key: usize| {
+        // The second one begins to release it at second 3, with so many seconds left.
+        let broken = |answer: Answer, passed: u64, key: usize, left_with: u64| {
             let mut plan = with(fault.clone());
             plan.clocks = vec![0, -1];
             let mut ledger = Ledger::default();
             for (token, at) in [(5, 1), (passed, 2), (4, 6)] {
                 owns(&mut ledger, Owning::Alone, token, at, at + 1);
             }
-            (ledger.calls[1].answer, ledger.claims[1].key) = (answer, key);
+            let it = &mut ledger.calls[1];
+            (it.answer, it.left) = (answer, Some(3 * SECOND));
+            it.left_with = left_with * SECOND;
+            ledger.claims[1].key = key;
             let sim = world();
             sim.look(|state| ledger.check_owners(&plan, state));
             sim.end();
             rules(&ledger).contains(&"a token does not rise")
         };
-        assert!(!broken(Answer::Lost, 6, 0));
-        assert!(broken(Answer::Granted, 6, 0));
-        assert!(broken(Answer::Lost, 6 + PASSES, 0));
-        assert!(broken(Answer::Lost, 6, 1));
+        assert!(!broken(Answer::Lost, 6, 0, 0));
+        assert!(broken(Answer::Granted, 6, 0, 0));
+        assert!(broken(Answer::Lost, 6 + PASSES, 0, 0));
+        assert!(broken(Answer::Lost, 6, 1, 0));
+        // A release that is not confirmed may arrive when the lock has run out.
+        let unconfirmed = Answer::NotReleased("Unavailable".to_owned());
+        assert!(!broken(unconfirmed.clone(), 6, 0, 3));
+        assert!(broken(unconfirmed, 6, 0, 4));
     }
 
     /// A waiter is given a key at second 2 for a second and hears of it at second 5. The key has another owner meanwhile.

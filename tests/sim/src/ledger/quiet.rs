@@ -3,7 +3,7 @@
 use super::masters::disturbs;
 use super::{Answer, Ledger};
 use crate::plan::Plan;
-use crate::world::{Fault, LAST, LONGEST_STOP, Planned, SECOND};
+use crate::world::{Fault, LAST, LONGEST_STOP, Late, Planned, SECOND};
 
 /// The time in which a manager may still be connecting.
 const START: u64 = SECOND;
@@ -11,7 +11,7 @@ const START: u64 = SECOND;
 const NOTICED: u64 = 1_500_000_000;
 
 impl Ledger {
-    pub(super) fn check_quiet(&mut self, plan: &Plan) {
+    pub(super) fn check_quiet(&mut self, plan: &Plan, late: &[Late]) {
         for number in 0..self.calls.len() {
             let call = &self.calls[number];
             let is_wrong = match call.answer {
@@ -28,7 +28,8 @@ impl Ledger {
             };
             let stood_still = self.was_unpolled(number)
                 || self.released_unpolled(number)
-                || self.was_blocked(plan, number);
+                || self.was_blocked(plan, number)
+                || self.is_slowed(plan, late, number);
             if !is_wrong || plan.ends_early(call.process) || stood_still {
                 continue;
             }

@@ -3,7 +3,7 @@
 use super::noticed::BETWEEN_HINTS;
 use super::{Ledger, Owning};
 use crate::plan::{Plan, Topology, Weather};
-use crate::world::{Fault, Kind, MILLI, State, Write, slowest_segment};
+use crate::world::{Fault, Kind, MILLI, State, TO_CONNECT, Write, slowest_segment};
 
 /// A renewal follows its predecessor after a third of the ttl, or after a twelfth if it was passed on meanwhile. Either may
 /// be late.
@@ -14,8 +14,6 @@ const SHORT: u64 = 900 * MILLI;
 const LONG: u64 = 2_900 * MILLI;
 /// So many renewals may be under way when the first of them is refused.
 const AT_ONCE: u32 = 8;
-/// The segments of a new connection up to its first renewal.
-const TO_CONNECT: u64 = 14;
 /// Two renewals by hints are so far apart, and some time for the tasks of the process.
 const BY_A_HINT: u64 = 350 * MILLI;
 

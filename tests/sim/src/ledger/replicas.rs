@@ -8,7 +8,7 @@ use crate::world::{Fault, MILLI, State, slowest_segment};
 
 impl Ledger {
     /// Checks that replicas that receive nothing delay no release.
-    pub fn check_releases(&mut self, plan: &Plan) {
+    pub fn check_releases(&mut self, plan: &Plan, state: &State) {
         let others = plan.has(|fault| !matches!(fault, Fault::StopReplica { .. }));
         if plan.topology != Topology::Replicas || plan.has_stops() || others {
             return;
@@ -25,6 +25,7 @@ impl Ledger {
             let is_first = !others.any(|it| {
                 it.process == call.process && it.released.is_some_and(|released| released < left)
             });
+            let longest = longest + state.connects_for(plan, call.process, left, released);
             if released > left + longest && !is_first && !plan.ends_early(call.process) {
                 let text = self.show(number);
                 self.violates("a release waits for replicas", text);

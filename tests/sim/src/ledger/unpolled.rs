@@ -141,7 +141,7 @@ mod tests {
             from: from * SECOND,
             until: until * SECOND,
         });
-        ledger.check_quiet(&calm());
+        ledger.check_quiet(&calm(), &[]);
         rules(&ledger)
     }
 

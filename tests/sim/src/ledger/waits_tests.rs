@@ -1,4 +1,4 @@
-//! A process that dies between two calls of its release.
+//! A process that dies between two calls of its release, and a lock whose answer meets a flush.
 
 use super::super::tests::{asks, calm, rules, world};
 use super::super::{Answer, Owning};
@@ -88,4 +88,46 @@ fn a_key_is_free_beside_a_waiter_only_where_a_process_dies_between_two_calls_of_
     );
     let again = Some(4_500);
     assert_eq!(Scene { again, ..scene }.broken(), [rule]);
+}
+
+/// The rules that are broken where the server is flushed at second 4, a call of this process was granted the key a moment
+/// later and notices it at its next renewal, after a third of its ttl, and another process waits until it does.
+fn broken_by_a_flush(granted: u64, ttl: u64, left: u64) -> Vec<&'static str> {
+    let mut plan = calm();
+    let its = plan.processes[0].clone();
+    plan.processes = vec![its.clone(), its];
+    (plan.ttls, plan.latency, plan.habits.blocks) = (vec![ttl * 1_000], MILLI, 0);
+    plan.faults.push(Planned {
+        at: 4 * SECOND,
+        lasts: MILLI,
+        fault: Fault::Flush { server: 0 },
+    });
+    let mut ledger = Ledger::default();
+    let owner = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(4));
+    let it = &mut ledger.calls[owner];
+    (it.process, it.answer, it.ttl) = (1, Answer::Granted, ttl * SECOND);
+    (it.asked, it.answered) = ((granted - 5) * MILLI, Some(granted * MILLI));
+    it.left = Some(left * SECOND);
+    let call = asks(&mut ledger, Owning::Alone, None, 3, Some(left));
+    ledger.calls[call].answer = Answer::Granted;
+    let sim = world();
+    sim.change(|state| {
+        state.now = 20 * SECOND;
+        let lives = vec![(3 * SECOND, Some(4 * SECOND))];
+        let key = lock_name(0).into_bytes();
+        state.hosts[0].lives.insert(key, lives);
+    });
+    sim.look(|state| ledger.check_waits(&plan, state));
+    sim.end();
+    rules(&ledger)
+}
+
+#[test]
+fn an_owner_whose_answer_meets_a_flush_notices_it_at_its_next_renewal() {
+    let rule = "a call waits beside a free key";
+    assert!(broken_by_a_flush(4_010, 9, 7).is_empty());
+    assert!(broken_by_a_flush(4_001, 9, 7).is_empty());
+    assert_eq!(broken_by_a_flush(3_990, 9, 7), [rule]);
+    assert_eq!(broken_by_a_flush(4_900, 9, 7), [rule]);
+    assert_eq!(broken_by_a_flush(4_010, 6, 7), [rule]);
 }

@@ -1,6 +1,10 @@
 //! The way from one process to one server, in both directions.
 
 use super::{MILLI, State};
+use crate::plan::Plan;
+
+/// The segments of a new connection up to its first renewal.
+pub const TO_CONNECT: u64 = 14;
 
 /// What is wrong with a link. Each count is the number of faults that are under way.
 #[derive(Clone, Default)]
@@ -65,10 +69,21 @@ impl State {
         time
     }
 
-    /// Returns whether a process began to connect between two times.
+    /// Returns whether any process began to connect between two times.
     pub fn has_dialed(&self, from: u64, until: u64) -> bool {
         let mut connections = self.connections.iter();
         connections.any(|it| (from..=until).contains(&it.dialed))
+    }
+
+    /// How long a process connects at most, if it may do so between two times.
+    pub fn connects_for(&self, plan: &Plan, process: usize, from: u64, until: u64) -> u64 {
+        let longest = plan.segments(TO_CONNECT);
+        let span = from.saturating_sub(longest)..=until;
+        let mut connections = self.connections.iter();
+        match connections.any(|it| it.process == process && span.contains(&it.dialed)) {
+            true => longest,
+            false => 0,
+        }
     }
 }
 

@@ -40,7 +40,7 @@ use self::events::Event;
 pub use self::failover::{SERVICE, Service, Switch};
 pub use self::faults::{Fault, LAST, Planned};
 use self::link::Link;
-pub use self::link::{Late, slowest_segment};
+pub use self::link::{Late, TO_CONNECT, slowest_segment};
 use self::machine::Ambient;
 pub use self::machine::LONGEST_STOP;
 use self::network::Connection;

@@ -55,7 +55,7 @@ struct Direction {
 
 impl State {
     /// Begins to connect. Returns the connection's number.
-    pub(super) fn dial(&mut self, process: usize, server: usize) -> usize {
+    pub fn dial(&mut self, process: usize, server: usize) -> usize {
         let connection = self.connections.len();
         self.connections.push(Connection {
             process,

@@ -1,0 +1,97 @@
+//! Segments that took longer than usual. Several of them explain that an operation has no answer in its time, and that a lock
+//! is lost whose renewals were answered too late.
+
+use super::{Answer, Ledger};
+use crate::plan::Plan;
+use crate::world::Late;
+
+/// The errors of an acquire and of a release whose time is over.
+pub(super) const NO_ANSWER: &str = "the store gave no answer within";
+pub(super) const NOT_CONFIRMED: &str = "the release was not confirmed";
+/// The other errors of an acquire that has no answer in the time of an operation, in that and the time of its wait, and in the
+/// ttl.
+const IN_TIME: [&str; 2] = [NO_ANSWER, "no majority of the"];
+const NO_TIME_LEFT: &str = "the wait ended before the store answered";
+const IN_THE_TTL: [&str; 2] = [
+    "the store's answer came after the ttl had run out",
+    "the lock ran out before it could be renewed",
+];
+
+impl Ledger {
+    /// Returns whether segments of its process explain the error of a call, or the loss of its lock: at least two of them,
+    /// which have taken longer than usual by a fifth of the time of the operation, or of the ttl, in all.
+    ///
+    /// An operation is one round trip, or up to ten where it connects, is sent a script, or removes many dead waiters. A
+    /// renewal begins after a third of the ttl and is given up after another third, and the next ones have half of what is
+    /// left, each.
+    pub(super) fn is_slowed(&self, plan: &Plan, late: &[Late], number: usize) -> bool {
+        let call = &self.calls[number];
+        let timeout = plan.processes[call.process].operation_timeout;
+        let (to, lasts) = match &call.answer {
+            Answer::Refused(why) if has(why, &IN_TIME) => (call.answered, timeout),
+            Answer::Refused(why) if has(why, &[NO_TIME_LEFT]) => {
+                (call.answered, call.wait.unwrap_or(timeout).min(timeout))
+            }
+            Answer::Refused(why) if has(why, &IN_THE_TTL) => (call.answered, call.ttl),
+            Answer::NotReleased(why) if has(why, &[NOT_CONFIRMED]) => (call.ended, timeout),
+            answer if answer.is_loss() => (call.lost.or(call.ended).or(call.left), call.ttl),
+            _ => return false,
+        };
+        let Some(to) = to else { return false };
+        let from = match call.answer.is_loss() && call.lost.is_none() {
+            // It hears of the loss at its end.
+            true => call.asked,
+            // The clock of the process may be slow.
+            false => to.saturating_sub(lasts + lasts / 100),
+        };
+        let its = late
+            .iter()
+            .filter(|it| it.process == call.process && (from..to).contains(&it.sent))
+            .map(|it| it.by);
+        its.clone().count() > 1 && its.sum::<u64>() >= lasts / 5
+    }
+}
+
+fn has(why: &str, texts: &[&str]) -> bool {
+    texts.iter().any(|it| why.contains(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owning;
+    use super::super::tests::{asks, calm};
+    use super::*;
+    use crate::world::{MILLI, SECOND};
+
+    /// Returns whether two segments of a process that were sent at this time in milliseconds explain the answer of a call,
+    /// each so many milliseconds longer than usual. The call is answered at second 3 and ends at second 5.
+    fn explains(answer: Answer, process: usize, sent: u64, by: u64) -> bool {
+        let mut plan = calm();
+        plan.processes[0].operation_timeout = 200 * MILLI;
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, None, 2, Some(3));
+        let it = &mut ledger.calls[call];
+        (it.answer, it.ended) = (answer, Some(5 * SECOND));
+        let (sent, by) = (sent * MILLI, by * MILLI);
+        let late = Late { process, sent, by };
+        ledger.is_slowed(&plan, &[late.clone(), late], call)
+    }
+
+    #[test]
+    fn an_operation_has_no_answer_where_segments_of_its_time_take_longer_than_usual() {
+        let refused = |why: &str| Answer::Refused(format!("Unavailable {why} 200ms"));
+        let released = |why: &str| Answer::NotReleased(format!("Unavailable {why} 200ms"));
+        for (answer, at) in [
+            (refused(NO_ANSWER), 3_000),
+            (released(NOT_CONFIRMED), 5_000),
+        ] {
+            assert!(explains(answer.clone(), 0, at - 100, 20));
+            assert!(!explains(answer.clone(), 0, at - 100, 19));
+            assert!(!explains(answer.clone(), 1, at - 100, 20));
+            assert!(!explains(answer.clone(), 0, at - 210, 20));
+            assert!(!explains(answer, 0, at, 20));
+        }
+        assert!(!explains(refused("no connection"), 0, 2_900, 20));
+        assert!(!explains(released("no connection"), 0, 4_900, 20));
+    }
+}
