@@ -54,7 +54,8 @@ impl Ledger {
                     (late && !stops).then_some("a call is answered too late")
                 }
                 (Some(answered), None) => {
-                    let late = answered > plan.work_ends + 20 * SECOND + all_hold(plan);
+                    let longest = plan.work_ends + 20 * SECOND + all_hold(plan);
+                    let late = answered > longest.max(self.unserved(plan, state, call));
                     (late && !kills && !forgets && !plan.loses_data())
                         .then_some("a call waits for long")
                 }
@@ -90,6 +91,14 @@ impl Ledger {
                 self.check_free(number, plan, state);
             }
         }
+    }
+
+    /// Until when the server may not serve a call, and its process asks at last.
+    fn unserved(&self, plan: &Plan, state: &State, call: &Call) -> u64 {
+        let unserved = call.keys.iter();
+        let unserved = unserved
+            .map(|key| self.unserved_until(plan, state, *key, self.in_line_since(call, *key)));
+        unserved.max().unwrap_or(0)
     }
 
     fn is_passed_on(&self, number: usize) -> bool {
@@ -153,10 +162,7 @@ impl Ledger {
         if forgets && !is_near {
             return;
         }
-        let unserved = call.keys.iter();
-        let unserved = unserved
-            .map(|key| self.unserved_until(plan, state, *key, self.in_line_since(call, *key)));
-        free = free.max(unserved.max().unwrap_or(0));
+        free = free.max(self.unserved(plan, state, call));
         if !is_near {
             free = free.max(self.held_unpolled_until(plan, call));
         }

@@ -1,4 +1,5 @@
-//! A process that dies between two calls of its release, and a lock whose answer meets a flush.
+//! A process that dies between two calls of its release, a lock whose answer meets a flush, and a waiter
+//! that the server has forgotten.
 
 use super::super::tests::{asks, calm, rules, world};
 use super::super::{Answer, Owning};
@@ -130,4 +131,31 @@ fn an_owner_whose_answer_meets_a_flush_notices_it_at_its_next_renewal() {
     assert_eq!(broken_by_a_flush(3_990, 9, 7), [rule]);
     assert_eq!(broken_by_a_flush(4_900, 9, 7), [rule]);
     assert_eq!(broken_by_a_flush(4_010, 6, 7), [rule]);
+}
+
+#[test]
+fn a_call_waits_for_long_only_where_the_server_can_neither_tell_its_waiter_nor_put_it_back() {
+    let broken = |commands: &[&str], answered: u64| {
+        let mut plan = calm();
+        plan.faults.extend(commands.iter().map(|command| Planned {
+            at: 2 * SECOND,
+            lasts: SECOND,
+            fault: Fault::Deny {
+                server: 0,
+                command: (*command).to_owned(),
+            },
+        }));
+        plan.habits.holds = vec![40];
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, None, 1, Some(answered));
+        ledger.calls[call].answer = Answer::Granted;
+        let sim = world();
+        sim.look(|state| ledger.check_waits(&plan, state));
+        sim.end();
+        rules(&ledger).contains(&"a call waits for long")
+    };
+    assert!(!broken(&["PUBLISH", "ZADD"], 33));
+    assert!(broken(&["PUBLISH", "ZADD"], 35));
+    assert!(broken(&["PUBLISH"], 33));
+    assert!(broken(&["ZADD"], 33));
 }
