@@ -4,6 +4,7 @@ use lock_core::operator::{HolderProcess, KeyState};
 
 use super::answers::spans;
 use super::causes::is_slow;
+use super::late::are_late;
 use super::undisturbed::{START, is_quiet, promptly};
 use super::{Answer, Call, Claim, Ledger, Owning};
 use crate::plan::{Plan, Topology, lock_name};
@@ -40,8 +41,19 @@ impl Ledger {
             }
         }
         let is_calm = plan.faults.is_empty() && !plan.stops_inside && !is_slow(plan);
+        // The ledger does not note whose operator it was.
+        let is_slowed = |time: u64| {
+            plan.processes.iter().enumerate().any(|(process, it)| {
+                let lasts = it.operation_timeout;
+                let span = time.saturating_sub(lasts + lasts / 100)..time;
+                are_late(&state.late, process, span, lasts)
+            })
+        };
         let mut errors = self.operator_errors.iter();
-        let error = errors.find(|(time, _)| is_calm && *time > 2 * START);
+        let error = errors.find(|(time, why)| {
+            let has_no_answer = why.contains("gave no answer in time");
+            is_calm && *time > 2 * START && !(has_no_answer && is_slowed(*time))
+        });
         if let Some((time, error)) = error {
             let text = format!("at {:.6}: {error}", *time as f64 / 1e9);
             self.violates("an operator is refused without a fault", text);

@@ -1,6 +1,8 @@
 //! Segments that took longer than usual. Several of them explain that an operation has no answer in its time, and that a lock
 //! is lost whose renewals were answered too late.
 
+use std::ops::Range;
+
 use super::{Answer, Ledger};
 use crate::plan::Plan;
 use crate::world::Late;
@@ -44,12 +46,16 @@ impl Ledger {
             // The clock of the process may be slow.
             false => to.saturating_sub(lasts + lasts / 100),
         };
-        let its = late
-            .iter()
-            .filter(|it| it.process == call.process && (from..to).contains(&it.sent))
-            .map(|it| it.by);
-        its.clone().count() > 1 && its.sum::<u64>() >= lasts / 5
+        are_late(late, call.process, from..to, lasts)
     }
+}
+
+/// Returns whether segments of a process that were sent in this span explain that something did not happen in its time.
+pub(super) fn are_late(late: &[Late], process: usize, span: Range<u64>, lasts: u64) -> bool {
+    let its = late.iter();
+    let its = its.filter(|it| it.process == process && span.contains(&it.sent));
+    let its = its.map(|it| it.by);
+    its.clone().count() > 1 && its.sum::<u64>() >= lasts / 5
 }
 
 fn has(why: &str, texts: &[&str]) -> bool {

@@ -4,7 +4,7 @@ use lock_core::operator::{HolderProcess, KeyState};
 
 use super::tests::{asks, calm, owns, rules, with, world};
 use super::{Answer, Ledger, List, Order, Ordered, Owning, PassedOn, Seen, SeenHolder};
-use crate::world::{Fault, SECOND};
+use crate::world::{Fault, Late, MILLI, SECOND};
 
 /// A ledger in which key 0 has an owner from 2 s on, who has passed it on at 4 s, for 3 s.
 fn passed_on() -> Ledger {
@@ -221,6 +221,36 @@ fn a_list_that_lacks_a_lock_or_names_it_twice_breaks_a_rule() {
             keys: keys.into_iter().map(str::to_owned).collect(),
         });
         ledger.check_lists(&calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn an_operator_is_refused_without_a_fault_only_where_segments_take_longer_than_usual() {
+    let rule = "an operator is refused without a fault";
+    let no_answer = "the store gave no answer in time";
+    for (why, sent, broken) in [
+        (no_answer, 4_900, vec![]),
+        (no_answer, 4_700, vec![rule]),
+        ("the store is full", 4_900, vec![rule]),
+    ] {
+        let mut plan = calm();
+        plan.processes.truncate(1);
+        plan.processes[0].operation_timeout = 200 * MILLI;
+        let mut ledger = Ledger::default();
+        let error = (5 * SECOND, why.to_owned());
+        ledger.operator_errors.push(error);
+        let sim = world();
+        sim.change(|state| {
+            let late = Late {
+                process: 0,
+                sent: sent * MILLI,
+                by: 20 * MILLI,
+            };
+            state.late.extend([late.clone(), late]);
+        });
+        sim.look(|state| ledger.check_inspections(&plan, state));
+        sim.end();
         assert_eq!(rules(&ledger), broken);
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{Call, Ledger};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::world::{SECOND, State};
+use crate::world::{Fault, Planned, SECOND, State};
 
 /// The longest time after which a waiter asks without a push.
 pub(super) const LAST_RESORT: u64 = 31 * SECOND;
@@ -50,14 +50,17 @@ impl Ledger {
     }
 }
 
-/// Returns whether a process has ended right behind a write that gives the key to a waiter. On PostgreSQL the message of the
-/// write is a statement of its own, which it may not have sent.
-fn is_untold(plan: &Plan, state: &State, key: usize, free: u64) -> bool {
+/// Returns whether a process has ended or stands still right behind a write that gives the key to a waiter. On PostgreSQL the
+/// message of the write is a statement of its own, which it may not have sent.
+pub(super) fn is_untold(plan: &Plan, state: &State, key: usize, free: u64) -> bool {
     let ended = |process: usize| {
         let ended = state.processes.get(process).and_then(|it| it.ended);
         plan.dies(process).or(ended)
     };
-    let ends: Vec<u64> = (0..plan.processes.len()).filter_map(ended).collect();
+    let stops = |it: &Planned| matches!(it.fault, Fault::Stop { .. }).then_some(it.at);
+    let stops = plan.faults.iter().filter_map(stops);
+    let ends = (0..plan.processes.len()).filter_map(ended).chain(stops);
+    let ends: Vec<u64> = ends.collect();
     let given = state
         .hosts
         .first()

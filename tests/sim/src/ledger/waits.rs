@@ -1,7 +1,7 @@
 //! Each call ends in time, and no key is free for long beside a waiter.
 
 use super::quorum::taken;
-use super::unheard::LAST_RESORT;
+use super::unheard::{LAST_RESORT, is_untold};
 use super::{Call, Ledger, Record};
 use crate::plan::{Plan, Topology, Verb, lock_name};
 use crate::world::{Fault, LAST, LONGEST_STOP, MILLI, SECOND, State, slowest_segment};
@@ -184,7 +184,10 @@ impl Ledger {
                 let call = &self.calls[number];
                 free = free.max(self.left_amid_the_dead(plan, call, ended).min(from));
                 free = free.max(self.granted_amid_a_flush(plan, call, ended).min(from));
-                if is_given_unseen(plan, state, &self.calls[number], from) {
+                let call = &self.calls[number];
+                if is_given_unseen(plan, state, call, from)
+                    || is_untold(plan, state, call.keys[0], ended)
+                {
                     free = free.max(from);
                 }
             }

@@ -1,5 +1,5 @@
-//! A process that dies between two calls of its release, a lock whose answer meets a flush, and a waiter
-//! that the server has forgotten.
+//! A process that dies between two calls of its release, a lock whose answer meets a flush, a waiter that
+//! the server has forgotten, and one that is not told of its grant.
 
 use super::super::tests::{asks, calm, rules, world};
 use super::super::{Answer, Owning};
@@ -158,4 +158,39 @@ fn a_call_waits_for_long_only_where_the_server_can_neither_tell_its_waiter_nor_p
     assert!(broken(&["PUBLISH", "ZADD"], 35));
     assert!(broken(&["PUBLISH"], 33));
     assert!(broken(&["ZADD"], 33));
+}
+
+#[test]
+fn a_waiter_on_postgresql_is_not_told_of_its_key_where_the_process_stands_still_behind_the_write() {
+    let rule = "a call waits beside a free key";
+    let broken = |topology: Topology, stops: u64| {
+        let mut plan = calm();
+        let its = plan.processes[0].clone();
+        plan.processes = vec![its.clone(), its];
+        plan.topology = topology;
+        (plan.ttls, plan.latency, plan.habits.blocks) = (vec![3_000], MILLI, 0);
+        plan.faults.push(Planned {
+            at: stops * MILLI,
+            lasts: 3 * SECOND,
+            fault: Fault::Stop { process: 1 },
+        });
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, None, 1, Some(7));
+        ledger.calls[call].answer = Answer::Granted;
+        let sim = world();
+        sim.change(|state| {
+            state.now = 8 * SECOND;
+            let key = lock_name(0).into_bytes();
+            let host = &mut state.hosts[0];
+            host.given
+                .insert(key.clone(), vec![(2 * SECOND, 2_000_000)]);
+            host.lives.insert(key, vec![(SECOND, Some(4 * SECOND))]);
+        });
+        sim.look(|state| ledger.check_waits(&plan, state));
+        sim.end();
+        rules(&ledger)
+    };
+    assert!(broken(Topology::Postgres, 1_990).is_empty());
+    assert_eq!(broken(Topology::Postgres, 1_900), [rule]);
+    assert_eq!(broken(Topology::One, 1_990), [rule]);
 }
