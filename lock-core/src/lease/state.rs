@@ -351,27 +351,22 @@ impl Lease {
         }
     }
 
-    /// Records the answer to a renewal that was taken for unanswered; returns `true` if the lease is lost. The next renewal goes
-    /// on as planned.
+    /// Records the answer to a renewal that was taken for unanswered; returns `true` if the lease is lost.
     pub(crate) fn renewed_late(
         &mut self,
         sent: Moment,
         answer: Extended,
-        extended_to: Duration,
+        ttl: Duration,
         now: Moment,
     ) -> bool {
-        if self.phase != Phase::Held {
-            return false;
-        }
-        if self.observe(now) {
-            return true;
-        }
+        let was_held = self.phase == Phase::Held;
+        let goes_on = was_held && !self.observe(now);
         match answer {
-            Extended::Yes => self.deadline = self.deadline.max(deadline(sent, extended_to)),
-            Extended::NotOurs => self.lose(Loss::NotOurs),
-            Extended::Unknown => {}
+            Extended::Yes if goes_on => self.deadline = self.deadline.max(deadline(sent, ttl)),
+            Extended::NotOurs if goes_on => self.lose(Loss::NotOurs),
+            _ => {}
         }
-        self.phase != Phase::Held
+        was_held && self.phase != Phase::Held
     }
 
     /// Returns how long the lease lasts without another renewal.
