@@ -90,7 +90,7 @@ impl Hints {
             all.push(Hint {
                 release: undoing.release.clone(),
                 how,
-                up_to: undoing.up_to,
+                up_to: undoing.up_to(),
                 ledger: Arc::clone(&undoing.ledger),
                 doubtful: true,
                 _departure: departure.map(Arc::new),

@@ -35,6 +35,12 @@ impl Undoing {
         }
     }
 
+    /// The number above which a vote is a newer one of the lease. After the end there is no newer one, and the register of the
+    /// node may have been raised since the question.
+    pub(super) fn up_to(&self) -> Option<UpTo> {
+        self.up_to.filter(|_| !self.ledger.has_ended())
+    }
+
     /// Counts its votes on these nodes as departing.
     pub(super) fn departs(
         &self,
@@ -50,7 +56,7 @@ impl Undoing {
         Operation::Vote(VoteOperation::Withdraw(
             self.release.clone(),
             how,
-            self.up_to,
+            self.up_to(),
         ))
     }
 }
@@ -174,5 +180,45 @@ impl Drop for TakingBack {
         } else {
             self.quorum.keep_hint(self.place, &self.undoing);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::base::token::{Address, TokenSource};
+    use crate::store::vote::Propose;
+    use crate::store::{Extension, MemoryStore, Store};
+
+    #[tokio::test]
+    async fn a_vote_is_withdrawn_behind_the_end_although_its_register_was_raised_since() {
+        let node = MemoryStore::new(Clock::default());
+        let lease = Extension {
+            key: "k".into(),
+            token: TokenSource::new(Address::random()).fresh(),
+            ttl: Duration::from_secs(60),
+        };
+        let at = |number| Propose {
+            acquire: lease.acquire(),
+            register: proposal_number::register_of(&lease.key),
+            number,
+            max_ttl: lease.ttl,
+        };
+        let ledger = Arc::<VoteLedger>::default();
+        ledger.proposes(1);
+        let undoing = Undoing::new(&lease.acquire(), &ledger, Lane::KEEPER);
+        for vote in [VoteOperation::Propose(at(1)), VoteOperation::Reserve(at(2))] {
+            node.execute(Operation::Vote(vote), Lane::KEEPER).await;
+        }
+        node.execute(undoing.withdraw(Withdrawal::Over), Lane::KEEPER)
+            .await;
+        assert_eq!(node.counts().0, 1, "it may be a newer vote");
+        ledger.end();
+        node.execute(undoing.withdraw(Withdrawal::Over), Lane::KEEPER)
+            .await;
+        assert_eq!(node.counts().0, 0);
     }
 }
