@@ -235,7 +235,7 @@ fn a_loss_after_one_late_segment_breaks_a_rule_and_after_several_it_breaks_none(
 #[test]
 fn a_process_that_asks_later_and_has_the_key_first_breaks_a_rule_unless_the_key_has_cooled_down() {
     let rule = "a process that waits is passed over";
-    // Whether the run of the owner before is completed, and the call that leaves a cooldown.
+    // Each case says whether the earlier owner has completed its run, and which call leaves a cooldown.
     for (is_completed, cools, broken) in [
         (false, None, vec![rule]),
         (true, None, vec![]),
