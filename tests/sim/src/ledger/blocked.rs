@@ -2,6 +2,7 @@
 
 use super::{Answer, Ledger};
 use crate::plan::Plan;
+use crate::world::{TO_CONNECT, slowest_segment};
 
 /// A span in which the runtime of a process polls nothing, because a task blocks it.
 #[derive(Clone, Copy, Debug)]
@@ -21,13 +22,12 @@ impl Ledger {
             _ => return false,
         };
         let to = to.unwrap_or(u64::MAX);
-        // A waiter asks once more when its runtime goes on.
+        // A waiter asks once more when its runtime goes on, and its connections may have to be made anew by then.
+        let connects = TO_CONNECT * slowest_segment(plan.latency);
         let patience = plan.processes[call.process].operation_timeout;
         let delays = |it: &Blocked| {
-            it.process == call.process
-                && from <= it.until
-                && it.from <= to
-                && to <= it.until + patience
+            let over = it.until + connects;
+            it.process == call.process && from <= over && it.from <= to && to <= over + patience
         };
         why.starts_with("Unavailable") && self.blocked.iter().any(delays)
     }
@@ -40,9 +40,11 @@ mod tests {
     use super::*;
     use crate::world::{MILLI, SECOND};
 
-    /// The rules that are broken where a call is refused at second 6, and this process is blocked until this second.
-    fn broken(process: usize, until: u64) -> Vec<&'static str> {
+    /// The rules that are broken where a call is refused at second 6, and this process is blocked until this second, in a
+    /// network of this latency.
+    fn broken(process: usize, until: u64, latency: u64) -> Vec<&'static str> {
         let mut plan = calm();
+        plan.latency = latency;
         plan.processes[0].operation_timeout = 500 * MILLI;
         let mut ledger = Ledger::default();
         let call = asks(&mut ledger, Owning::Alone, Some(0), 4, Some(6));
@@ -59,8 +61,13 @@ mod tests {
     #[test]
     fn a_call_has_no_answer_only_while_its_own_runtime_is_blocked() {
         let rule = "refused or lost without trouble";
-        assert!(broken(0, 6).is_empty());
-        assert_eq!(broken(0, 5), [rule]);
-        assert_eq!(broken(1, 6), [rule]);
+        assert!(broken(0, 6, 1).is_empty());
+        assert_eq!(broken(0, 5, 1), [rule]);
+        assert_eq!(broken(1, 6, 1), [rule]);
+    }
+
+    #[test]
+    fn a_call_behind_a_block_waits_for_new_connections() {
+        assert!(broken(0, 5, 50 * MILLI).is_empty());
     }
 }

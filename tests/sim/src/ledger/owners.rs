@@ -32,7 +32,7 @@ impl Ledger {
 
     /// Returns whether an owner heard of its grant when that was over, and took it for a new one, because the clock of the
     /// server was set back meanwhile. On PostgreSQL no later answer comes behind the message on its connection. It believes no
-    /// longer than the server's clock says. README.md has it as an open finding.
+    /// longer than the server's clock says.
     fn believes_old_news(&self, plan: &Plan, state: &State, claim: &Claim) -> bool {
         if plan.topology != Topology::Postgres || !plan.steps_clocks() {
             return false;

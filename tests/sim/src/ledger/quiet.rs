@@ -28,6 +28,7 @@ impl Ledger {
             };
             let stood_still = self.was_unpolled(number)
                 || self.released_unpolled(number)
+                || call.rests.is_some()
                 || self.was_blocked(plan, number)
                 || self.is_slowed(plan, late, number);
             if !is_wrong || plan.ends_early(call.process) || stood_still {
@@ -101,5 +102,26 @@ fn is_trouble(plan: &Plan, fault: &Fault, process: usize) -> bool {
         Fault::Promote { .. } => true,
         Fault::StopReplica { .. } => plan.acks > 0,
         fault => disturbs(fault, process, &servers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owning;
+    use super::super::tests::{asks, calm, rules};
+    use super::*;
+
+    #[test]
+    fn a_call_has_no_answer_only_if_its_future_rested() {
+        let broken = |rests: Option<u64>| {
+            let mut ledger = Ledger::default();
+            let call = asks(&mut ledger, Owning::Alone, Some(0), 4, Some(6));
+            ledger.calls[call].answer = Answer::Refused("Unavailable".to_owned());
+            ledger.calls[call].rests = rests;
+            ledger.check_quiet(&calm(), &[]);
+            rules(&ledger)
+        };
+        assert!(broken(Some(6 * SECOND)).is_empty());
+        assert_eq!(broken(None), ["refused or lost without trouble"]);
     }
 }

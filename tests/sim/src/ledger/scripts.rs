@@ -87,8 +87,10 @@ impl Ledger {
 
     /// Checks that a granted call has run no script.
     pub fn check_scripts(&mut self, state: &State, call: usize, before: u64) {
-        // The scripts of calls beside this one, and those that undo what it has asked for, are not its own.
-        if call + 1 < self.calls.len() || self.was_unpolled(call) {
+        // The scripts of calls beside this one, and those that undo what it has asked for while its future rested, are not its
+        // own.
+        let rested = self.was_unpolled(call) || self.calls[call].rests.is_some();
+        if call + 1 < self.calls.len() || rested {
             return;
         }
         let count = state.hosts[0].server.scripts - before;
@@ -108,6 +110,15 @@ mod tests {
     /// The rules that are broken where a script arrives beside a call, and a lock of this key was held before from second 2
     /// on, for so many milliseconds of its ttl of a second, and left so many ago.
     fn broken(key: usize, held: u64, ago: u64) -> Vec<&'static str> {
+        broken_where_it_rests(None, key, held, ago)
+    }
+
+    fn broken_where_it_rests(
+        rests: Option<u64>,
+        key: usize,
+        held: u64,
+        ago: u64,
+    ) -> Vec<&'static str> {
         let mut plan = calm();
         plan.processes.truncate(1);
         plan.processes[0].tasks.truncate(1);
@@ -120,6 +131,7 @@ mod tests {
         (it.left, it.released) = (Some(left), Some(left));
         let call = asks(&mut ledger, Owning::Alone, None, 3, Some(4));
         ledger.calls[call].answer = Answer::Granted;
+        ledger.calls[call].rests = rests;
         let sim = world();
         sim.change(|state| {
             state.now = left + ago * MILLI;
@@ -141,5 +153,10 @@ mod tests {
         assert_eq!(broken(1, 350, slowest + 1), [rule]);
         assert_eq!(broken(1, 300, 1), [rule]);
         assert_eq!(broken(0, 350, 1), [rule]);
+    }
+
+    #[test]
+    fn a_call_whose_future_rested_is_undone_by_a_script() {
+        assert!(broken_where_it_rests(Some(4 * SECOND), 0, 350, 1).is_empty());
     }
 }
