@@ -59,6 +59,9 @@ impl VoteOperation {
 #[derive(Clone, Debug)]
 pub(crate) struct Join {
     pub(crate) welcome: Welcome,
+    /// The names that the node had when it was looked at. One that has others now was started again, and is not
+    /// [fresh](Welcome::Fresh).
+    pub(crate) seen: Vec<String>,
     pub(crate) max_ttl: Duration,
     /// The name of a node that has none yet.
     pub(crate) name: Token,

@@ -4,7 +4,8 @@
 //! time. A new server has nothing to forget. Both look alike, so by default both wait.
 //!
 //! A client with `assume_fresh` takes nodes for new ones if all of them are without data when the client
-//! starts. If only some of them are, or if it happens later, they have forgotten.
+//! starts. If only some of them are, or if it happens later, they have forgotten. So has a node that was started again
+//! between the client's look and its registration.
 
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub(super) struct Bootstrap {
     began: Moment,
     /// Whether each node was without data.
     empty: Vec<Option<bool>>,
+    /// The names that each node had at the last look.
+    seen: Vec<Vec<String>>,
     /// Since when the nodes are known to be new.
     fresh: Option<Moment>,
     /// Whether the decision has been made.
@@ -31,6 +34,7 @@ impl Bootstrap {
         Self {
             began: now,
             empty: vec![None; nodes],
+            seen: vec![Vec::new(); nodes],
             fresh: None,
             over: !assume_fresh,
         }
@@ -48,11 +52,17 @@ impl Bootstrap {
         }
     }
 
+    /// Returns the names that a node had at the last look, while it was not decided whether it is new.
+    pub(super) fn seen(&self, node: usize) -> Vec<String> {
+        self.seen[node].clone()
+    }
+
     /// Notes the first look at a node. `true`: the decision has been made.
-    pub(super) fn saw(&mut self, node: usize, empty: bool, now: Moment) -> bool {
+    pub(super) fn saw(&mut self, node: usize, empty: bool, names: &[String], now: Moment) -> bool {
         if self.over {
             return true;
         }
+        self.seen[node] = names.to_vec();
         self.empty[node] = Some(empty);
         if self.empty.contains(&None) {
             return false;
@@ -90,13 +100,13 @@ mod tests {
     fn all_without_data_are_new_if_so_assumed() {
         let mut bootstrap = Bootstrap::new(3, true, START);
         assert_eq!(bootstrap.welcome(false, START), Welcome::Look);
-        assert!(!bootstrap.saw(0, true, START) && !bootstrap.saw(1, true, START));
+        assert!(!bootstrap.saw(0, true, &[], START) && !bootstrap.saw(1, true, &[], START));
         assert_eq!(
             bootstrap.welcome(false, START),
             Welcome::Look,
             "the third may know better"
         );
-        assert!(bootstrap.saw(2, true, START));
+        assert!(bootstrap.saw(2, true, &[], START));
         assert_eq!(bootstrap.welcome(false, START), Welcome::Fresh);
         assert_eq!(
             bootstrap.welcome(true, START),
@@ -114,30 +124,44 @@ mod tests {
     fn one_among_others_has_forgotten() {
         let mut bootstrap = Bootstrap::new(3, true, START);
         for round in 0..3 {
-            assert!(!bootstrap.saw(0, false, after(round)));
-            assert!(!bootstrap.saw(1, false, after(round)));
+            assert!(!bootstrap.saw(0, false, &[], after(round)));
+            assert!(!bootstrap.saw(1, false, &[], after(round)));
             assert!(
-                !bootstrap.saw(2, true, after(round)),
+                !bootstrap.saw(2, true, &[], after(round)),
                 "it is looked at again"
             );
             assert_eq!(bootstrap.welcome(false, after(round)), Welcome::Look);
         }
         assert_eq!(bootstrap.welcome(false, after(5_000)), Welcome::Wait);
-        assert!(bootstrap.saw(2, true, after(5_000)));
+        assert!(bootstrap.saw(2, true, &[], after(5_000)));
     }
 
     #[test]
     fn a_node_that_does_not_answer_is_not_assumed_to_be_new() {
         let mut bootstrap = Bootstrap::new(2, true, START);
-        assert!(!bootstrap.saw(0, true, START));
+        assert!(!bootstrap.saw(0, true, &[], START));
         assert_eq!(bootstrap.welcome(false, after(5_000)), Welcome::Wait);
     }
 
     #[test]
     fn all_with_data_are_what_they_are() {
         let mut bootstrap = Bootstrap::new(2, true, START);
-        assert!(!bootstrap.saw(0, false, START));
-        assert!(bootstrap.saw(1, false, START));
+        assert!(!bootstrap.saw(0, false, &[], START));
+        assert!(bootstrap.saw(1, false, &[], START));
         assert_eq!(bootstrap.welcome(false, START), Welcome::Wait);
+    }
+    #[test]
+    fn a_node_registers_under_the_names_of_the_look_that_decided() {
+        let mut bootstrap = Bootstrap::new(2, true, START);
+        let names = |name: &str| vec![name.to_owned()];
+        bootstrap.saw(0, true, &names("a"), START);
+        bootstrap.saw(1, true, &names("b"), START);
+        assert_eq!(bootstrap.welcome(false, START), Welcome::Fresh);
+        // Looks that come later decide nothing.
+        bootstrap.saw(1, true, &names("c"), START);
+        assert_eq!(
+            (bootstrap.seen(0), bootstrap.seen(1)),
+            (names("a"), names("b"))
+        );
     }
 }

@@ -70,13 +70,15 @@ impl Quorum {
     async fn meet(&self, place: usize) -> Result<Meeting, Failure> {
         let node = &self.nodes[place];
         let sent = self.timers.now();
-        let welcome = {
+        let (welcome, seen) = {
             let mut known = lock(&self.known);
             let before = known.names[place].is_some();
-            known.bootstrap.welcome(before, sent)
+            let welcome = known.bootstrap.welcome(before, sent);
+            (welcome, known.bootstrap.seen(place))
         };
         let join = VoteOperation::Join(Join {
             welcome,
+            seen,
             max_ttl: self.settings.max_ttl,
             name: self.names.fresh(),
         });
@@ -101,7 +103,8 @@ impl Quorum {
         let mut known = lock(&self.known);
         if welcome == Welcome::Look {
             let empty = joined.opens_in.is_none();
-            if known.bootstrap.saw(place, empty, self.timers.now()) {
+            let now = self.timers.now();
+            if known.bootstrap.saw(place, empty, &joined.names, now) {
                 self.nodes.iter().for_each(|node| node.bell.notify_one());
             }
         }

@@ -36,11 +36,7 @@ impl RedisStore {
     }
 
     async fn join(&self, join: &Join, on: &Connection) -> Result<Option<Joined>, SendError> {
-        let welcome = match join.welcome {
-            Welcome::Look => "look",
-            Welcome::Wait => "wait",
-            Welcome::Fresh => "fresh",
-        };
+        let welcome = welcome(join, self.keeper.run_id());
         let name = join.name.to_string();
         let arguments = [name.as_str(), welcome, &millis(join.max_ttl)];
         let answer = scripts::JOIN
@@ -229,6 +225,16 @@ pub(super) fn sixteen_digits(number: u64) -> [u8; 16] {
         rest /= 10;
     }
     digits
+}
+
+/// Returns how the script treats a server without data.
+fn welcome(join: &Join, run_id: Option<String>) -> &'static str {
+    let was_seen = |run_id: &String| join.seen.is_empty() || join.seen.contains(run_id);
+    match join.welcome {
+        Welcome::Look => "look",
+        Welcome::Fresh if run_id.as_ref().is_none_or(was_seen) => "fresh",
+        Welcome::Fresh | Welcome::Wait => "wait",
+    }
 }
 
 /// `run_id`: the server's own name, if it may be read. The name in its data differs for each database and

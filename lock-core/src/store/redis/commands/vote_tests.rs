@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::token::{Address, TokenSource};
 
 fn bulk(text: &str) -> Value {
     Value::BulkString(text.as_bytes().to_vec())
@@ -82,4 +83,22 @@ fn a_withdrawal_says_whether_somebody_was_told() {
     assert_eq!(of(3), None);
     assert_eq!(of(31), None);
     assert_eq!(of(-1), None);
+}
+
+#[test]
+fn a_server_that_was_started_again_since_the_look_is_not_fresh() {
+    let join = |welcome: Welcome, seen: &[&str]| Join {
+        welcome,
+        seen: seen.iter().map(|name| (*name).to_owned()).collect(),
+        max_ttl: Duration::from_secs(600),
+        name: TokenSource::new(Address::random()).fresh(),
+    };
+    let of = |run_id: &str| Some(run_id.to_owned());
+    assert_eq!(welcome(&join(Welcome::Fresh, &["a"]), of("a")), "fresh");
+    assert_eq!(welcome(&join(Welcome::Fresh, &["a"]), of("b")), "wait");
+    // The user may not read the server's name.
+    assert_eq!(welcome(&join(Welcome::Fresh, &[]), of("a")), "fresh");
+    assert_eq!(welcome(&join(Welcome::Fresh, &["a"]), None), "fresh");
+    assert_eq!(welcome(&join(Welcome::Look, &[]), of("a")), "look");
+    assert_eq!(welcome(&join(Welcome::Wait, &["a"]), of("a")), "wait");
 }
