@@ -85,7 +85,7 @@ impl LockManager {
     /// If the connection breaks, the request is sent again, and the answer is that to the second one: `Nothing` or `Held`,
     /// although the first one has deleted the record.
     ///
-    /// The request that stores a record may be sent twice, because its first connection is frozen. If the first request arrives
+    /// The request that stores a record may be sent twice, because its first connection is slow. If the first request arrives
     /// after this call, it stores the record again, for its lifetime.
     ///
     /// Over several servers, a server that is far behind may get the record of a release after this call, if another server

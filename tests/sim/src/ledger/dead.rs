@@ -3,7 +3,7 @@
 use super::Ledger;
 use crate::plan::{Plan, Topology, lock_name};
 use crate::server::{Bytes, Data};
-use crate::world::State;
+use crate::world::{Fault, State};
 
 impl Ledger {
     /// Checks that a manager that has drained has no lock and stands in no queue.
@@ -49,6 +49,14 @@ impl Ledger {
         if plan.loses_data() || !plan.is_connected() || plan.topology == Topology::Redlock {
             return;
         }
+        // A release without the right to DEL cannot take back what it has given to a dead waiter.
+        let cannot_delete = |time: u64| {
+            plan.faults.iter().any(|it| {
+                let span = it.at..=it.end() + plan.segments(1);
+                matches!(&it.fault, Fault::Deny { command, .. } if *command == "DEL")
+                    && span.contains(&time)
+            })
+        };
         for process in 0..plan.processes.len() {
             let Some(ended) = state.processes[process].ended else {
                 continue;
@@ -58,7 +66,8 @@ impl Ledger {
             let addresses = addresses(state, process);
             for key in 0..plan.keys {
                 let texts = state.hosts[0].texts.get(lock_name(key).as_bytes());
-                let mut later = texts.into_iter().flatten().filter(|it| it.0 > heard);
+                let texts = texts.into_iter().flatten();
+                let mut later = texts.filter(|it| it.0 > heard && !cannot_delete(it.0));
                 let given = later.find(|it| addresses.iter().any(|its| it.1.starts_with(its)));
                 if let Some((at, _)) = given {
                     let (at, ended) = (*at as f64 / 1e6, ended as f64 / 1e6);
@@ -84,4 +93,45 @@ fn addresses(state: &State, process: usize) -> Vec<Bytes> {
         .filter(|(_, card)| card.split(|byte| *byte == b'\n').nth(1) == Some(host.as_bytes()))
         .map(|(address, _)| [address, b"/"].concat())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{calm, rules, with, world};
+    use super::*;
+    use crate::world::SECOND;
+
+    /// The rules that are broken where a server gives a key at second 3 to a process that has ended at second 1.
+    fn broken(mut plan: Plan) -> Vec<&'static str> {
+        plan.processes.truncate(1);
+        let address = b"00000000000000aa";
+        let sim = world();
+        sim.change(|state| {
+            let card: [&[u8]; 3] = [b"SET", b"lockkit:!h:00000000000000aa", b"1\nhost-0"];
+            state.stranger_runs(0, &card);
+            state.processes[0].ended = Some(SECOND);
+            let token = [address.as_slice(), b"/0"].concat();
+            let name = lock_name(0).into_bytes();
+            state.hosts[0].texts.insert(name, vec![(3 * SECOND, token)]);
+        });
+        let mut ledger = Ledger::default();
+        sim.look(|state| ledger.check_the_dead(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn only_a_release_without_the_right_to_del_leaves_a_key_with_the_dead() {
+        let denied = |command: &str, from: u64| {
+            let command = command.to_owned();
+            let mut plan = with(Fault::Deny { server: 0, command });
+            (plan.faults[0].at, plan.faults[0].lasts) = (from * SECOND, SECOND);
+            plan
+        };
+        let rule = "a key is given to a process that has ended";
+        assert_eq!(broken(calm()), [rule]);
+        assert_eq!(broken(denied("PUBLISH", 2)), [rule]);
+        assert_eq!(broken(denied("DEL", 4)), [rule]);
+        assert!(broken(denied("DEL", 2)).is_empty());
+    }
 }

@@ -203,13 +203,19 @@ impl Ledger {
             }
             _ => false,
         };
-        // A request to store the record may stand still in a connection, while another one stores it. It arrives later.
+        // A request to store the record may stand still in a connection, or be slow, while another one stores it. It arrives later.
         let process = self.calls[record.call].process;
         let comes_late = |forget: &Forget| {
             plan.faults.iter().any(|it| {
-                matches!(it.fault, Fault::Freeze { process: its, .. } if its == process)
-                    && it.at <= heard.unwrap_or(record.ended)
-                    && it.end() > forget.begun
+                let arrives = match it.fault {
+                    Fault::Freeze { process: its, .. } if its == process => it.end(),
+                    // Later segments of a connection arrive behind those that are slow.
+                    Fault::Slow {
+                        process: its, by, ..
+                    } if its == process => it.end() + by + plan.segments(1),
+                    _ => return false,
+                };
+                it.at <= heard.unwrap_or(record.ended) && arrives > forget.begun
             })
         };
         self.kept.forgets.iter().any(|forget| {

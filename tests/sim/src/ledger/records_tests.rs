@@ -11,17 +11,23 @@ use crate::world::{MILLI, Planned, Ways};
 /// second 5 to 6 deletes it, and the server has it at second 8. The connections of a process stand still in this span, in
 /// milliseconds.
 fn broken(frozen: Option<(usize, u64, u64)>) -> Vec<&'static str> {
+    broken_by(frozen.map(|(process, from, to)| {
+        let fault = Fault::Freeze {
+            process,
+            server: 0,
+            ways: Ways::Both,
+        };
+        (fault, from, to)
+    }))
+}
+
+fn broken_by(fault: Option<(Fault, u64, u64)>) -> Vec<&'static str> {
     let mut plan = calm();
-    plan.faults
-        .extend(frozen.map(|(process, from, to)| Planned {
-            at: from * MILLI,
-            lasts: (to - from) * MILLI,
-            fault: Fault::Freeze {
-                process,
-                server: 0,
-                ways: Ways::Both,
-            },
-        }));
+    plan.faults.extend(fault.map(|(fault, from, to)| Planned {
+        at: from * MILLI,
+        lasts: (to - from) * MILLI,
+        fault,
+    }));
     let mut ledger = Ledger::default();
     let call = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
     ledger.leaves_record(Record {
@@ -60,4 +66,16 @@ fn a_forgotten_record_stands_again_only_where_its_request_stands_still_meanwhile
     assert_eq!(broken(Some((1, 3_500, 5_500))), [rule]);
     assert_eq!(broken(Some((0, 4_100, 5_500))), [rule]);
     assert_eq!(broken(Some((0, 3_500, 4_900))), [rule]);
+}
+
+#[test]
+fn a_forgotten_record_stands_again_where_its_request_is_slower_than_the_forgetting() {
+    let slow = |by: u64| Fault::Slow {
+        process: 0,
+        server: 0,
+        by: by * MILLI,
+    };
+    let rule = "a forgotten record stands again";
+    assert!(broken_by(Some((slow(1_200), 3_500, 3_900))).is_empty());
+    assert_eq!(broken_by(Some((slow(1_000), 3_500, 3_900))), [rule]);
 }
