@@ -80,7 +80,7 @@ impl Ledger {
 }
 
 /// The beginnings of the tokens of a process, by the cards that it has left on the servers.
-fn addresses(state: &State, process: usize) -> Vec<Bytes> {
+pub(super) fn addresses(state: &State, process: usize) -> Vec<Bytes> {
     let host = format!("host-{process}");
     let cards = state
         .masters()

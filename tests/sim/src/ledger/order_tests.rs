@@ -4,6 +4,7 @@ use lock_core::operator::{HolderProcess, KeyState};
 
 use super::tests::{asks, calm, owns, rules, with, world};
 use super::{Answer, Ledger, List, Order, Ordered, Owning, PassedOn, Seen, SeenHolder};
+use crate::plan::Topology;
 use crate::world::{Fault, Late, MILLI, SECOND};
 
 /// A ledger in which key 0 has an owner from 2 s on, who has passed it on at 4 s, for 3 s.
@@ -201,6 +202,43 @@ fn an_inspection_that_misses_an_owner_or_sees_another_one_breaks_a_rule() {
             lives.extend(taken.then(|| (b"lockkit:k0".to_vec(), vec![life])));
         });
         sim.look(|state| ledger.check_inspections(&calm(), state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn only_on_postgres_a_ticket_is_picked_up_for_a_moment_behind_its_end() {
+    let rule = "an operator misses an owner";
+    for (topology, made, broken) in [
+        (Topology::Postgres, 4, vec![]),
+        (Topology::One, 4, vec![rule]),
+        (Topology::Postgres, 3, vec![rule]),
+        (Topology::Postgres, 5, vec![rule]),
+    ] {
+        let mut plan = calm();
+        plan.topology = topology;
+        let mut ledger = owned(9);
+        ledger.passes_on(PassedOn {
+            by: ledger.claims[0].call,
+            key: 0,
+            token: 7,
+            text: String::new(),
+            asked: made * SECOND,
+            made: made * SECOND,
+            pick_up: SECOND,
+            is_fetched: false,
+            uses: vec![],
+        });
+        ledger.inspections.push(Seen {
+            key: 0,
+            asked: 5 * SECOND,
+            answered: 5 * SECOND,
+            state: KeyState::Free,
+            holders: vec![],
+        });
+        let sim = world();
+        sim.look(|state| ledger.check_inspections(&plan, state));
         sim.end();
         assert_eq!(rules(&ledger), broken);
     }

@@ -4,9 +4,10 @@
 //! once. A waiter that is dead, stopped or not polled costs a bounded time.
 
 use super::calm::{Calm, calls_tell_all};
+use super::dead::addresses;
 use super::unheard::LAST_RESORT;
 use super::{Answer, Call, Ledger, Owning};
-use crate::plan::{Plan, Topology};
+use crate::plan::{Plan, Topology, lock_name};
 use crate::world::{Fault, MILLI, SECOND, State};
 
 /// How long the turn of a waiter may take.
@@ -44,7 +45,7 @@ impl Ledger {
                     continue;
                 }
                 let longest = longest + self.cost_of_others(plan, &of_key, number, until);
-                let turn = self.longest_turn(plan, &calm, &of_key, number, (from, until));
+                let turn = self.longest_turn(plan, state, &calm, &of_key, number, (from, until));
                 let is_unheard = self.is_end_unheard(plan, state, call.keys[0], turn.0);
                 let longest = longest + if is_unheard { LAST_RESORT } else { 0 };
                 if turn.1 > turn.0 + longest {
@@ -123,6 +124,7 @@ impl Ledger {
     fn longest_turn(
         &self,
         plan: &Plan,
+        state: &State,
         calm: &Calm,
         of_key: &[usize],
         number: usize,
@@ -139,7 +141,9 @@ impl Ledger {
             }
             let ends = match keeps_its_place(plan, it) {
                 true => u64::MAX,
-                false => self.is_in_the_way_until(plan, calm, other),
+                false => self
+                    .is_in_the_way_until(plan, calm, other)
+                    .max(held_by_the_dead_until(plan, state, calm, it)),
             };
             if it.owning.excludes(call.owning) {
                 changes.push((it.asked, 1, 0));
@@ -185,7 +189,77 @@ fn keeps_its_place(plan: &Plan, call: &Call) -> bool {
     plan.topology == Topology::Redlock && call.answer == Answer::None && is_halted()
 }
 
+/// Until when a waiter may have the key whose process died when the server had granted it the lock, and before it heard of it.
+fn held_by_the_dead_until(plan: &Plan, state: &State, calm: &Calm, call: &Call) -> u64 {
+    let Some(dies) = plan
+        .dies(call.process)
+        .filter(|_| call.answer == Answer::None)
+    else {
+        return 0;
+    };
+    let last = dies + calm.slack;
+    let addresses = addresses(state, call.process);
+    let is_its = |value: &[u8]| addresses.iter().any(|its| value.starts_with(its));
+    let has_it = state.masters().any(|server| {
+        let texts = state.hosts[server]
+            .texts
+            .get(lock_name(call.keys[0]).as_bytes());
+        let texts = texts.into_iter().flatten().filter(|it| it.0 <= last);
+        texts.last().is_some_and(|it| is_its(&it.1))
+    });
+    if has_it {
+        last + call.ttl + call.ttl / 50
+    } else {
+        0
+    }
+}
+
 /// Returns whether a call was refused at once, and left nothing.
 fn only_asks(call: &Call) -> bool {
     call.wait == Some(0) && call.answer == Answer::Busy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, calm, rules, world};
+    use super::*;
+    use crate::plan::Verb;
+    use crate::world::Planned;
+
+    /// The rules that are broken where a waiter waits for a minute beside one whose process was killed at second 5, and the
+    /// server had this value in the key from second 4 on.
+    fn broken(value: &[u8]) -> Vec<&'static str> {
+        let mut plan = calm();
+        plan.verbs = vec![Verb::Acquire, Verb::Read];
+        plan.faults.push(Planned {
+            at: 5 * SECOND,
+            lasts: SECOND,
+            fault: Fault::Kill { process: 0 },
+        });
+        let mut ledger = Ledger::default();
+        let dead = asks(&mut ledger, Owning::Alone, None, 2, None);
+        ledger.calls[dead].ttl = 300 * SECOND;
+        let waiter = asks(&mut ledger, Owning::Alone, None, 3, None);
+        ledger.calls[waiter].process = 1;
+        let sim = world();
+        sim.change(|state| {
+            let card: [&[u8]; 3] = [b"SET", b"lockkit:!h:00000000000000aa", b"1\nhost-0"];
+            state.stranger_runs(0, &card);
+            let values = vec![(4 * SECOND, value.to_vec())];
+            state.hosts[0]
+                .texts
+                .insert(lock_name(0).into_bytes(), values);
+            state.now = 60 * SECOND;
+        });
+        sim.look(|state| ledger.check_turns(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn a_waiter_may_have_been_granted_its_lock_in_the_moment_in_which_it_was_killed() {
+        assert!(broken(b"00000000000000aa/0").is_empty());
+        let rule = "a call waits though the key has room for it";
+        assert_eq!(broken(b"00000000000000bb/0"), [rule]);
+    }
 }
