@@ -43,8 +43,9 @@ impl Ledger {
                 }
                 _ => uncaused_in_calm(plan, call),
             };
-            let wrong =
-                wrong.filter(|it| *it == IS_OVER || !self.is_slowed(plan, &state.late, number));
+            let is_slowed =
+                || self.is_slowed(plan, &state.late, number) || self.is_outrun(plan, number);
+            let wrong = wrong.filter(|it| *it == IS_OVER || !is_slowed());
             if let Some(rule) = wrong {
                 let text = self.show(number);
                 self.violates(rule, text);

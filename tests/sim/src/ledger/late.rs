@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::{Answer, Ledger};
-use crate::plan::Plan;
+use crate::plan::{Plan, Topology};
 use crate::world::Late;
 
 /// The errors of an acquire and of a release whose time is over.
@@ -18,6 +18,9 @@ const IN_THE_TTL: [&str; 2] = [
     "the store's answer came after the ttl had run out",
     "the lock ran out before it could be renewed",
 ];
+
+/// An operation on a key that several processes want takes so many round trips at most, on PostgreSQL.
+const ROUND_TRIPS: u64 = 20;
 
 impl Ledger {
     /// Returns whether segments of its process explain the error of a call, or the loss of its lock: at least two of them,
@@ -47,6 +50,28 @@ impl Ledger {
             false => to.saturating_sub(lasts + lasts / 100),
         };
         are_late(late, call.process, from..to, lasts)
+    }
+
+    /// Returns whether a call may have no answer because other processes changed its key meanwhile. On PostgreSQL each change
+    /// costs an operation two round trips more, and the operations of a process on one key follow one another.
+    pub(super) fn is_outrun(&self, plan: &Plan, number: usize) -> bool {
+        let call = &self.calls[number];
+        let to = match &call.answer {
+            Answer::Refused(why) if has(why, &[NO_ANSWER]) => call.answered,
+            Answer::NotReleased(why) if has(why, &[NOT_CONFIRMED]) => call.ended,
+            _ => return false,
+        };
+        let timeout = plan.processes[call.process].operation_timeout;
+        let round_trip = 3 * plan.latency;
+        if plan.topology != Topology::Postgres || timeout > ROUND_TRIPS * round_trip {
+            return false;
+        }
+        let to = to.unwrap_or(u64::MAX);
+        let from = call.asked.saturating_sub(timeout);
+        self.calls.iter().any(|it| {
+            let is_over = it.ended.or(it.left).or(it.answered).unwrap_or(u64::MAX);
+            it.process != call.process && it.keys == call.keys && it.asked < to && is_over > from
+        })
     }
 }
 
@@ -99,5 +124,23 @@ mod tests {
         }
         assert!(!explains(refused("no connection"), 0, 2_900, 20));
         assert!(!explains(released("no connection"), 0, 4_900, 20));
+    }
+    #[test]
+    fn on_postgres_a_call_is_outrun_where_its_time_is_short_and_others_want_its_key() {
+        let is_outrun = |topology: Topology, latency: u64, process: usize| {
+            let mut plan = calm();
+            (plan.topology, plan.latency) = (topology, latency * MILLI);
+            plan.processes[0].operation_timeout = 200 * MILLI;
+            let mut ledger = Ledger::default();
+            let call = asks(&mut ledger, Owning::Alone, None, 2, Some(3));
+            ledger.calls[call].answer = Answer::Refused(format!("Unavailable {NO_ANSWER} 200ms"));
+            let other = asks(&mut ledger, Owning::Alone, None, 1, Some(4));
+            ledger.calls[other].process = process;
+            ledger.is_outrun(&plan, call)
+        };
+        assert!(is_outrun(Topology::Postgres, 5, 1));
+        assert!(!is_outrun(Topology::Postgres, 5, 0));
+        assert!(!is_outrun(Topology::Postgres, 3, 1));
+        assert!(!is_outrun(Topology::One, 5, 1));
     }
 }

@@ -267,8 +267,13 @@ fn overtime(plan: &Plan, call: &Call) -> u64 {
         return OVERTIME;
     }
     let drift = call.wait.unwrap_or(0) / 100;
+    // On PostgreSQL, a server that takes no writes is left for another one, or for itself behind a pause.
     let breaks = |fault: &Fault| {
-        let ends = matches!(fault, Fault::EndConnections { .. });
+        let ends = match fault {
+            Fault::EndConnections { .. } => true,
+            Fault::Refuse { .. } => plan.topology == Topology::Postgres,
+            _ => false,
+        };
         ends.then_some(SECOND)
     };
     let span = (call.asked, call.answered.unwrap_or(u64::MAX));

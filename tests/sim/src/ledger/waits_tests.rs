@@ -4,6 +4,7 @@
 use super::super::tests::{asks, calm, rules, world};
 use super::super::{Answer, Owning};
 use super::*;
+use crate::server::Refusal;
 use crate::world::Planned;
 
 /// A death of a process at this time in milliseconds, behind a release of its lock at second 4, whose queue has so many
@@ -193,4 +194,36 @@ fn a_waiter_on_postgresql_is_not_told_of_its_key_where_the_process_stands_still_
     assert!(broken(Topology::Postgres, 1_990).is_empty());
     assert_eq!(broken(Topology::Postgres, 1_900), [rule]);
     assert_eq!(broken(Topology::One, 1_990), [rule]);
+}
+
+#[test]
+fn a_call_waits_for_a_new_connection_to_a_postgres_server_that_takes_no_writes() {
+    let broken = |topology: Topology, fault: Fault| {
+        let mut plan = calm();
+        (plan.topology, plan.latency) = (topology, MILLI);
+        plan.faults.push(Planned {
+            at: 2 * SECOND,
+            lasts: 5 * SECOND,
+            fault,
+        });
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(4));
+        ledger.calls[call].answer = Answer::Refused("Unavailable".to_owned());
+        let sim = world();
+        sim.look(|state| ledger.check_waits(&plan, state));
+        sim.end();
+        rules(&ledger)
+    };
+    let refuses = || Fault::Refuse {
+        server: 0,
+        refusal: Refusal::ReadOnly,
+    };
+    let spoils = Fault::SpoilMark {
+        server: 0,
+        is_number: true,
+    };
+    let rule = "a call is answered too late";
+    assert!(broken(Topology::Postgres, refuses()).is_empty());
+    assert_eq!(broken(Topology::One, refuses()), [rule]);
+    assert_eq!(broken(Topology::Postgres, spoils), [rule]);
 }
