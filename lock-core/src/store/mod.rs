@@ -30,6 +30,8 @@
 #[cfg(feature = "postgres")]
 mod cells;
 mod event;
+#[cfg(any(feature = "redis", feature = "postgres"))]
+mod handed_off;
 mod lane;
 mod memory;
 #[cfg(lock_sim)]

@@ -1,6 +1,5 @@
 //! One operation on one key: guess, step, swap.
 
-use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use crate::base::token::{Address, Token};
 use crate::protocol::{
     self, Around, End, News, Operation as Step, Phase, Push, Refused, Reply, Way, step,
 };
+use crate::store::handed_off::HandedOff;
 use crate::store::steps::{granted, lasts, outcome_of, step_of};
 use crate::store::{Extended, Extension, Failure, Operation, Outcome};
 
@@ -29,6 +29,7 @@ pub(crate) struct CellStore<C> {
     pub(crate) cells: C,
     pub(super) manager: Address,
     guesses: Guesses,
+    pub(super) handed_off: HandedOff,
 }
 
 /// The reply of a step that the store has, or that follows from what was read.
@@ -46,6 +47,7 @@ impl<C: Cells> CellStore<C> {
             cells,
             manager,
             guesses: Guesses::default(),
+            handed_off: HandedOff::default(),
         }
     }
 
@@ -124,11 +126,16 @@ impl<C: Cells> CellStore<C> {
                 continue;
             };
             let tells = !pushes.is_empty();
+            let given = |push: &Push| matches!(push.news, News::Given { .. });
+            let gives = !after.document.queue.is_empty() && pushes.iter().any(given);
             let swap = work.swap(key, &after, pushes, now);
             let bytes = Arc::clone(&swap.bytes);
             match self.cells.swap(vec![swap]).await? {
                 Swapped::Done(written) => {
                     let done = self.written(key, &bytes, written, reply);
+                    if gives {
+                        self.handed_off.note_key(key, Duration::ZERO);
+                    }
                     if tells {
                         self.cells.told().await;
                     }
@@ -386,11 +393,5 @@ fn owner_fence(cell: &Cell) -> OwnerFence {
             Some(fence) => OwnerFence::Kept(fence),
         },
         _ => OwnerFence::None,
-    }
-}
-
-impl<C: Cells> Debug for CellStore<C> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.cells.fmt(f)
     }
 }

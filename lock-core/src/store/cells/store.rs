@@ -1,5 +1,6 @@
 //! A store over cells, as the engine sees it.
 
+use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use super::Cells;
@@ -21,7 +22,11 @@ impl<C: Cells + 'static> Store for CellStore<C> {
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             let identity = events.identity.clone();
-            tokio::join!(self.cells.background(events), self.keep_card(identity));
+            tokio::join!(
+                self.cells.background(events),
+                self.keep_card(identity),
+                self.handed_off.check(|look| self.run(look)),
+            );
         })
     }
 
@@ -64,5 +69,11 @@ impl<C: Cells + 'static> Store for CellStore<C> {
         Some(
             "`interop` is for clients of other libraries on a Redis server, and this store has none; leave it out",
         )
+    }
+}
+
+impl<C: Cells> Debug for CellStore<C> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.cells.fmt(f)
     }
 }

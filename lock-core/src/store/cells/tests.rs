@@ -137,6 +137,24 @@ async fn a_release_hands_over_to_the_first_waiter_that_listens() {
 }
 
 #[tokio::test]
+async fn a_process_that_hands_a_key_over_looks_at_the_end_of_the_grant_for_those_that_wait_behind()
+{
+    let [one, two, three] = processes();
+    let (first, second, third) = (one.token(), two.token(), three.token());
+    let fence = granted(&one.acquires(first, Queueing::Never).await);
+    assert!(is_busy(&two.acquires(second, Queueing::Always).await, true));
+    assert!(is_busy(
+        &three.acquires(third, Queueing::Always).await,
+        true
+    ));
+    one.releases(first, Some(fence)).await;
+    assert!(one.store.handed_off.has("k"));
+    // No waiter is behind the last one.
+    two.releases(second, None).await;
+    assert!(!two.store.handed_off.has("k"));
+}
+
+#[tokio::test]
 async fn a_waiter_that_listens_again_during_a_release_keeps_its_place() {
     let [one, two] = processes();
     let (first, second) = (one.token(), two.token());

@@ -77,7 +77,7 @@ impl Store for RedisStore {
                 self.keeper.run(events),
                 self.topology.watch(),
                 self.topology.keep_credentials(),
-                self.check_handed_off(),
+                self.handed_off.check(|look| self.ask(look, Lane::KEEPER)),
                 self.keep_cards(manager, identity),
             );
         })

@@ -3,7 +3,6 @@
 mod cluster;
 mod dispatch;
 mod fast_path;
-mod handed_off;
 mod native_acquire;
 mod operator;
 mod part;
@@ -22,7 +21,6 @@ use std::time::Duration;
 
 use tokio::sync::SetOnce;
 
-use self::handed_off::HandedOff;
 use self::release::ReleaseKind;
 use self::replicas::{ACKNOWLEDGED, ReplicaAcks, Replicas};
 use self::shares::{ShareEnd, SharedKeys};
@@ -40,6 +38,7 @@ use crate::base::error::Error;
 use crate::base::machine::{self, Handle};
 use crate::base::settings::Settings;
 use crate::base::token::Token;
+use crate::store::handed_off::HandedOff;
 use crate::store::{Failure, Lane, Operation, Outcome, Swap};
 
 pub(crate) struct RedisStore {

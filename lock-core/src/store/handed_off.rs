@@ -25,21 +25,20 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::RedisStore;
 use crate::base::clock::{Clock, Moment};
 use crate::base::machine::{HashState, sleep, timeout};
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::lease::backoff::LONGEST;
 use crate::lease::deadline::{GRANT, surely_over};
-use crate::store::{AcquireCommand, Lane, Operation, Outcome, Release};
+use crate::store::{AcquireCommand, Operation, Outcome, Release};
 
 /// The precision of checks, so that very many keys cost little.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The pause after a check that the server refused. It is shorter than a waiter may sleep beside a free key.
 const AGAIN: Duration = Duration::from_secs(1);
 
-pub(in crate::store::redis) struct HandedOff {
+pub(crate) struct HandedOff {
     clock: Clock,
     /// The token of the checks. No waiter has it, because a check takes its token out of the queue, and the
     /// lease that was given back may ask again: an acquire that too few replicas have acknowledged does.
@@ -73,18 +72,18 @@ impl Default for HandedOff {
 
 impl HandedOff {
     /// Notes that the release of this lease has handed its key off.
-    pub(super) fn note(&self, release: &Release) {
+    pub(crate) fn note(&self, release: &Release) {
         // The longest grant, and the most that rounding adds.
         self.watch(release, surely_over(GRANT));
     }
 
     /// Notes that the lease has ended, but the server refused to serve or to notify its waiters.
-    pub(super) fn note_unserved(&self, release: &Release, after: Duration) {
+    pub(crate) fn note_unserved(&self, release: &Release, after: Duration) {
         self.watch(release, after.max(AGAIN));
     }
 
-    /// Notes that an operator has freed the key, and that its waiters may take it after a while.
-    pub(super) fn note_forced(&self, key: &Arc<str>, after: Duration) {
+    /// Notes that a waiter was given the key, or that its waiters may take it after a while, because an operator has freed it.
+    pub(crate) fn note_key(&self, key: &Arc<str>, after: Duration) {
         let release = Release {
             key: Arc::clone(key),
             token: self.token,
@@ -122,13 +121,13 @@ impl HandedOff {
     }
 
     /// Returns whether the key was handed off a moment ago.
-    pub(in crate::store::redis) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.any.load(Ordering::Relaxed) && lock(&self.keys).contains_key(key)
     }
 
     /// Notes a refused acquire that superseded a lease of its own process, because the key went to a waiter. A
     /// caller that waits asks again by itself.
-    pub(super) fn note_refused(&self, acquire: &AcquireCommand) {
+    pub(crate) fn note_refused(&self, acquire: &AcquireCommand) {
         if acquire.replaces.is_some() && !acquire.queues() {
             self.note(&acquire.undo());
         }
@@ -164,19 +163,19 @@ impl HandedOff {
     }
 }
 
-impl RedisStore {
+impl HandedOff {
     /// Checks keys that were handed off, for as long as the keeper runs.
-    pub(in crate::store::redis) async fn check_handed_off(&self) {
+    pub(crate) async fn check<F: Future<Output = Outcome>>(&self, ask: impl Fn(Operation) -> F) {
         loop {
-            let Some(over) = self.handed_off.over() else {
-                self.handed_off.some.notified().await;
+            let Some(over) = self.over() else {
+                self.some.notified().await;
                 continue;
             };
             for watched in over {
-                let look = self.ask(Operation::Leave(watched.release.clone()), Lane::KEEPER);
+                let look = ask(Operation::Leave(watched.release.clone()));
                 // If the server does not answer, all waiters ask it again anyway.
                 if let Ok(Outcome::Failed(_)) = timeout(GRANT, look).await {
-                    self.handed_off.look_again(watched);
+                    self.look_again(watched);
                 }
             }
             sleep(PAUSE).await;
@@ -200,7 +199,7 @@ mod tests {
         };
         let begun = handed_off.clock.now();
         handed_off.note(&release);
-        handed_off.note_forced(&"freed".into(), Duration::ZERO);
+        handed_off.note_key(&"freed".into(), Duration::ZERO);
         let keys = lock(&handed_off.keys);
         assert_eq!(keys.len(), 2);
         for watched in keys.values() {
