@@ -126,12 +126,19 @@ impl PostgresCells {
     async fn send_group(&self, connection: &Arc<Connection>, mut group: Vec<Pending>, sql: &Sql) {
         // Two managers that insert the same keys wait for each other in one order.
         group.sort_by(|one, other| one.swaps[0].key.cmp(&other.swaps[0].key));
-        let swaps: Vec<&Swap> = group.iter().flat_map(|pending| &pending.swaps).collect();
+        let outbox = &self.queue.outbox;
+        let mut sent = Sent { outbox, group };
+        let swaps: Vec<&Swap> = sent.group.iter().flat_map(|it| &it.swaps).collect();
         let swapped = self.swapped(connection, &swaps, sql).await;
         let mut swapped = swapped.map(|(results, is_local)| (results.into_iter(), is_local));
-        for Pending { swaps, answer } in group {
+        for Pending { swaps, answer } in std::mem::take(&mut sent.group) {
             let result = match &mut swapped {
-                Err(failure) => Err(failure.clone()),
+                Err(failure) => {
+                    if failure.ambiguous {
+                        outbox.add(doubtful_texts(&swaps));
+                    }
+                    Err(failure.clone())
+                }
                 // Those that go together have one result, unless none of them was done.
                 Ok((results, is_local)) => match results.by_ref().take(swaps.len()).last() {
                     Some(Swapped::Done(written)) => {
@@ -139,7 +146,7 @@ impl PostgresCells {
                         let texts = swaps
                             .iter()
                             .flat_map(|swap| texts_of(swap, written, *is_local));
-                        self.queue.outbox.add(texts);
+                        outbox.add(texts);
                         match *is_local {
                             true => Err(Failure::unanswered(
                                 "PostgreSQL has not confirmed the commit on its synchronous standbys",
@@ -291,21 +298,43 @@ fn texts_of(
     })
 }
 
+/// Writes that are sent. If their connection ends before the answer, the next one tells their waiters.
+struct Sent<'a> {
+    outbox: &'a Outbox,
+    group: Vec<Pending>,
+}
+
+impl Drop for Sent<'_> {
+    fn drop(&mut self) {
+        for pending in &self.group {
+            self.outbox.add(doubtful_texts(&pending.swaps));
+        }
+    }
+}
+
+/// Returns the messages of writes without an answer, which may have been done or be done soon. Nobody else would send them, and
+/// a waiter that is given the key only has to ask for it.
+fn doubtful_texts(swaps: &[Swap]) -> impl Iterator<Item = (String, String)> + '_ {
+    let unknown = Written {
+        revision: 0,
+        at: ServerTime(0),
+    };
+    swaps.iter().flat_map(move |it| texts_of(it, unknown, true))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::token::TokenSource;
+    use crate::base::token::{Token, TokenSource};
 
-    #[test]
-    fn a_waiter_asks_for_a_key_that_a_commit_without_its_standbys_gives() {
-        let to = Address::random();
-        let token = TokenSource::new(to).fresh();
+    /// A write that gives the key to a waiter.
+    fn giving(token: Token) -> Swap {
         let news = News::Given {
             grant: 2_000,
             fence: 0,
         };
-        let push = Push { to, token, news };
-        let swap = Swap {
+        let to = token.address();
+        Swap {
             key: "k".into(),
             revision: 1,
             bytes: Vec::new().into(),
@@ -315,8 +344,14 @@ mod tests {
             fence: OwnerFence::New,
             ends_a_hold: true,
             may_be_lost: false,
-            pushes: vec![push],
-        };
+            pushes: vec![Push { to, token, news }],
+        }
+    }
+
+    #[test]
+    fn a_waiter_asks_for_a_key_that_a_commit_without_its_standbys_gives() {
+        let token = TokenSource::new(Address::random()).fresh();
+        let swap = giving(token);
         let written = Written {
             revision: 7,
             at: ServerTime(5),
@@ -324,5 +359,19 @@ mod tests {
         let text = |is_local| texts_of(&swap, written, is_local).next().expect("a push").1;
         assert_eq!(text(false), format!("g 5 2000 448 {token} 6b"));
         assert_eq!(text(true), format!("n 2000 0 {token} 6b"));
+    }
+
+    #[test]
+    fn a_waiter_asks_for_a_key_that_a_write_without_an_answer_may_give() {
+        let token = TokenSource::new(Address::random()).fresh();
+        let outbox = Outbox::default();
+        let (answer, _answered) = oneshot::channel();
+        let swaps = vec![giving(token)];
+        drop(Sent {
+            outbox: &outbox,
+            group: vec![Pending { swaps, answer }],
+        });
+        let (_, texts) = outbox.next();
+        assert_eq!(texts, [format!("n 2000 0 {token} 6b")]);
     }
 }

@@ -58,7 +58,7 @@ impl Outbox {
         }
     }
 
-    fn next(&self) -> (Vec<String>, Vec<String>) {
+    pub(super) fn next(&self) -> (Vec<String>, Vec<String>) {
         lock(&self.waiting).iter().cloned().unzip()
     }
 
