@@ -2,7 +2,9 @@
 
 use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology};
-use crate::world::{Fault, LAST, LONGEST_STOP, MILLI, Planned, SECOND, slowest_segment};
+use crate::world::{
+    Fault, LAST, LONGEST_STOP, MILLI, Planned, RETRANSMISSION, SECOND, slowest_segment,
+};
 
 /// How long after a fault its effects last.
 const AFTERMATH: u64 = 2 * SECOND;
@@ -10,6 +12,9 @@ const AFTERMATH: u64 = 2 * SECOND;
 const LATE: u64 = 8 * SECOND;
 /// A commit that does not wait for the disk is on it by then.
 const FLUSHED: u64 = 600 * MILLI;
+
+/// The segments that were kept arrive one by one, all of them within this time.
+const ARRIVES: u64 = 20 * MILLI;
 
 /// The trouble of a history.
 pub(super) struct Calm {
@@ -81,6 +86,7 @@ impl Ledger {
                         false => released,
                     };
                     lost.max(late_copy_until(plan, call, released))
+                        .max(left_in_line_until(plan, call, released, calm.slack))
                 }
                 None => undone(left),
             },
@@ -130,16 +136,73 @@ fn late_copy_until(plan: &Plan, call: &Call, released: u64) -> u64 {
     };
     let keeps = |it: &&Planned| {
         let is_its = keeps_requests(&it.fault) && it.fault.process() == Some(call.process);
-        is_its && it.at < answered && call.asked < it.end() && released < it.end()
+        // The sender tries again some time after the fault.
+        let arrives = it.end() + RETRANSMISSION + ARRIVES;
+        is_its && it.at < answered && call.asked < it.end() && released < arrives
     };
     let copies = plan.faults.iter().filter(keeps);
     copies.map(|it| it.end() + LATE).max().unwrap_or(0)
 }
 
+/// Returns until when an entry that a call has left in the queue may have the key, after its lock was released. Where replicas
+/// acknowledge, each question of a waiter is for a lease of its own. Without the right to `ZREM` the server does not take the
+/// one before from the queue, so the release gives it the key, which its process then gives back.
+fn left_in_line_until(plan: &Plan, call: &Call, released: u64, slack: u64) -> u64 {
+    let leaves = plan.faults.iter().any(|it| {
+        let is_denied = matches!(&it.fault, Fault::Deny { command, .. } if command == "ZREM");
+        is_denied && it.at <= released && call.asked <= it.end()
+    });
+    match plan.acks > 0 && call.wait != Some(0) && leaves {
+        true => released + slack,
+        false => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::tests::with;
+    use super::super::tests::{asks, with};
+    use super::super::{Ledger, Owning};
     use super::*;
+    use crate::world::Ways;
+
+    /// Until when a call of process 0, which was asked at second 1, granted at second 3 and released at this time, may be in the
+    /// way of others beyond its release, beside a fault from second 1 to second 2.
+    fn beyond(fault: Fault, acks: u16, wait: Option<u64>, released: u64) -> u64 {
+        let mut plan = with(fault);
+        plan.acks = acks;
+        let mut ledger = Ledger::default();
+        let number = asks(&mut ledger, Owning::Alone, wait, 1, Some(1));
+        let call = &mut ledger.calls[number];
+        call.answered = Some(released);
+        (call.answer, call.left, call.released) = (Answer::Granted, Some(released), Some(released));
+        let until = ledger.is_in_the_way_until(&plan, &Calm::of(&plan), number);
+        until - released
+    }
+
+    #[test]
+    fn a_copy_of_a_request_arrives_some_time_after_its_fault() {
+        let freezes = |process| Fault::Freeze {
+            process,
+            server: 0,
+            ways: Ways::Both,
+        };
+        let over = 2 * SECOND + RETRANSMISSION + ARRIVES;
+        assert_ne!(beyond(freezes(0), 0, None, over - 1), 0);
+        assert_eq!(beyond(freezes(0), 0, None, over), 0);
+        assert_eq!(beyond(freezes(1), 0, None, over - 1), 0);
+    }
+
+    #[test]
+    fn an_entry_without_the_right_to_zrem_may_have_the_key_behind_its_call() {
+        let denies = |command: &str| Fault::Deny {
+            server: 0,
+            command: command.to_owned(),
+        };
+        assert_ne!(beyond(denies("ZREM"), 1, None, 3 * SECOND), 0);
+        assert_eq!(beyond(denies("ZREM"), 0, None, 3 * SECOND), 0);
+        assert_eq!(beyond(denies("ZREM"), 1, Some(0), 3 * SECOND), 0);
+        assert_eq!(beyond(denies("ZADD"), 1, None, 3 * SECOND), 0);
+    }
 
     #[test]
     fn a_crash_of_postgresql_may_lose_the_releases_right_before_it() {

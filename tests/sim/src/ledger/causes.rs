@@ -43,9 +43,12 @@ impl Ledger {
                 }
                 _ => uncaused_in_calm(plan, call),
             };
-            let is_slowed =
-                || self.is_slowed(plan, &state.late, number) || self.is_outrun(plan, number);
-            let wrong = wrong.filter(|it| *it == IS_OVER || !is_slowed());
+            let is_excused = || {
+                self.is_slowed(plan, &state.late, number)
+                    || self.is_outrun(plan, number)
+                    || self.shares_a_refusal(plan, number)
+            };
+            let wrong = wrong.filter(|it| *it == IS_OVER || !is_excused());
             if let Some(rule) = wrong {
                 let text = self.show(number);
                 self.violates(rule, text);
@@ -76,6 +79,25 @@ impl Ledger {
         };
         let before = self.calls.iter().filter(is_before);
         before.map(|it| it.asked).fold(call.asked, u64::min)
+    }
+
+    /// Returns whether a call was refused together with an earlier one of its process, which has asked for both, and whose
+    /// refusal has a cause. The server may have refused it before the call came, if the answer was late.
+    fn shares_a_refusal(&self, plan: &Plan, number: usize) -> bool {
+        let call = &self.calls[number];
+        let Answer::Refused(why) = &call.answer else {
+            return false;
+        };
+        let is_shared = |it: &&Call| {
+            let together = it.answered.zip(call.answered);
+            it.process == call.process
+                && it.keys == call.keys
+                && it.answer == call.answer
+                && it.asked < call.asked
+                && together.is_some_and(|(its, own)| its.abs_diff(own) <= MILLI)
+        };
+        let mut earlier = self.calls.iter().filter(is_shared);
+        earlier.any(|it| is_refused_for(plan, it, why, it.asked, it.answered))
     }
 
     /// Checks that no two servers were taken for one.
@@ -290,4 +312,41 @@ fn is_over_when_told(plan: &Plan, call: &Call) -> bool {
     let at_once = lost < answered + MILLI;
     let is_over = answered > call.asked + call.ttl + 3 * MILLI + call.ttl / 100;
     at_once && is_over && !plan.has_stops() && !loses(plan, call, call.asked, lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owning;
+    use super::super::tests::{asks, rules, with, world};
+    use super::*;
+
+    /// The rules that are broken where a right is missing from second 1 to second 2, a call that was asked at this second is
+    /// refused for it at second 5, and another one of a process, which was asked at second 4, behind that by so much.
+    fn broken(first: u64, process: usize, behind: u64) -> Vec<&'static str> {
+        let mut plan = with(Fault::Deny {
+            server: 0,
+            command: "TIME".to_owned(),
+        });
+        plan.weather = Weather::Rough;
+        let mut ledger = Ledger::default();
+        for (asked, of, late) in [(first, 0, 0), (4, process, behind)] {
+            let call = asks(&mut ledger, Owning::Alone, None, asked, Some(5));
+            let call = &mut ledger.calls[call];
+            call.answer = Answer::Refused("Misconfigured".to_owned());
+            (call.process, call.answered) = (of, Some(5 * SECOND + late));
+        }
+        let sim = world();
+        sim.look(|state| ledger.check_causes(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn a_call_is_refused_together_with_an_earlier_one_of_its_process() {
+        let rule = "refused or lost without a cause";
+        assert!(broken(2, 0, 0).is_empty());
+        assert_eq!(broken(2, 1, 0), [rule]);
+        assert_eq!(broken(2, 0, 2 * MILLI), [rule]);
+        assert_eq!(broken(3, 0, 0), [rule, rule]);
+    }
 }

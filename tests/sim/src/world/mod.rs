@@ -44,7 +44,7 @@ pub use self::link::{Late, TO_CONNECT, slowest_segment};
 use self::machine::Ambient;
 pub use self::machine::LONGEST_STOP;
 use self::network::Connection;
-pub use self::network::Ways;
+pub use self::network::{RETRANSMISSION, Ways};
 pub use self::process::Process;
 pub use self::servers::Host;
 use self::tasks::{Slot, WakeList};

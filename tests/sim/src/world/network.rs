@@ -15,7 +15,7 @@ use crate::server::Bytes;
 /// `TCP_USER_TIMEOUT`, as the kit sets it.
 const UNACKNOWLEDGED: u64 = 5 * SECOND;
 /// The longest pause before a sender tries again after a partition.
-const RETRANSMISSION: u64 = 200 * MILLI;
+pub const RETRANSMISSION: u64 = 200 * MILLI;
 
 pub(super) struct Connection {
     pub(super) process: usize,
