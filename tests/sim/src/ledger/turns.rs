@@ -204,8 +204,8 @@ fn held_by_the_dead_until(plan: &Plan, state: &State, calm: &Calm, call: &Call) 
         let texts = state.hosts[server]
             .texts
             .get(lock_name(call.keys[0]).as_bytes());
-        let texts = texts.into_iter().flatten().filter(|it| it.0 <= last);
-        texts.last().is_some_and(|it| is_its(&it.1))
+        let mut texts = texts.into_iter().flatten().filter(|it| it.0 <= last);
+        texts.next_back().is_some_and(|it| is_its(&it.1))
     });
     if has_it {
         last + call.ttl + call.ttl / 50
