@@ -372,7 +372,7 @@ fn excused(plan: &Plan, from: u64, to: u64) -> u64 {
             Fault::Refuse { .. } | Fault::Deny { .. } | Fault::SpoilMark { .. } => 1_300 * MILLI,
             Fault::EndConnections { .. } | Fault::StopReplica { .. } => SECOND,
             Fault::Flush { .. } if plan.topology == Topology::Postgres => LAST_RESORT,
-            // The owners are told at once, and the waiters a second later.
+            // The owners are told of it at once, and the waiters ask a second later.
             Fault::Flush { .. } => 1_300 * MILLI,
             Fault::Delete { key, .. } if key.starts_with(b"lockkit:!") => LAST_RESORT,
             // A process that has ended, or stands still, notices nothing.
