@@ -290,9 +290,14 @@ impl ManagerBuilder {
     /// New servers are used at once. Without this setting they are kept out for
     /// [`max_ttl`](Self::max_ttl), because they may have held locks and lost them.
     ///
-    /// The setting is for the first deployment. If it stays, it is wrong in one case only: all
-    /// servers lose their data at once, and a process starts at that moment, while other processes
-    /// still hold locks. It has no effect if at least one server has data, nor on any other store.
+    /// The setting is for the first deployment. If it stays, a key may have two owners in two cases, while
+    /// other processes still hold locks:
+    ///
+    /// * All servers lose their data at once, and a process starts at that moment.
+    /// * A process finds all servers without data, and in its first 5 s one of them is emptied without a
+    ///   restart (`FLUSHALL`).
+    ///
+    /// The setting has no effect if at least one server has data, nor on any other store.
     pub fn assume_fresh(mut self) -> Self {
         self.settings.assume_fresh = true;
         self

@@ -161,10 +161,8 @@ impl HandedOff {
         }
         Some(over)
     }
-}
 
-impl HandedOff {
-    /// Checks keys that were handed off, for as long as the keeper runs.
+    /// Checks keys that were handed off, for as long as the keeper runs. `ask` sends an operation on the keeper's lane.
     pub(crate) async fn check<F: Future<Output = Outcome>>(&self, ask: impl Fn(Operation) -> F) {
         loop {
             let Some(over) = self.over() else {

@@ -88,6 +88,18 @@ fn is_busy(outcome: &Outcome, queued: bool) -> bool {
     matches!(outcome, Outcome::Busy(refusal) if refusal.queued == queued)
 }
 
+/// Three processes and their tokens: the first one owns the key, with this fencing token, and the others wait.
+async fn an_owner_and_two_waiters() -> ([Process; 3], [Token; 3], u64) {
+    let [one, two, three] = processes();
+    let (first, second, third) = (one.token(), two.token(), three.token());
+    let fence = granted(&one.acquires(first, Queueing::Never).await);
+    for (process, token) in [(&two, second), (&three, third)] {
+        let refused = process.acquires(token, Queueing::Always).await;
+        assert!(is_busy(&refused, true));
+    }
+    ([one, two, three], [first, second, third], fence)
+}
+
 #[tokio::test]
 async fn a_free_lock_and_its_release_are_one_trip_each_and_a_refusal_is_one() {
     let [one, two] = processes();
@@ -120,14 +132,7 @@ async fn a_lease_lasts_its_ttl_from_the_write_on_and_no_longer() {
 
 #[tokio::test]
 async fn a_release_hands_over_to_the_first_waiter_that_listens() {
-    let [one, two, three] = processes();
-    let (first, second, third) = (one.token(), two.token(), three.token());
-    let fence = granted(&one.acquires(first, Queueing::Never).await);
-    assert!(is_busy(&two.acquires(second, Queueing::Always).await, true));
-    assert!(is_busy(
-        &three.acquires(third, Queueing::Always).await,
-        true
-    ));
+    let ([one, two, three], [first, second, third], fence) = an_owner_and_two_waiters().await;
     lock(&one.store.cells.shared).deaf = vec![second.address()];
     one.releases(first, Some(fence)).await;
     let told = std::mem::take(&mut lock(&one.store.cells.shared).told);
@@ -139,14 +144,7 @@ async fn a_release_hands_over_to_the_first_waiter_that_listens() {
 #[tokio::test]
 async fn a_process_that_hands_a_key_over_looks_at_the_end_of_the_grant_for_those_that_wait_behind()
 {
-    let [one, two, three] = processes();
-    let (first, second, third) = (one.token(), two.token(), three.token());
-    let fence = granted(&one.acquires(first, Queueing::Never).await);
-    assert!(is_busy(&two.acquires(second, Queueing::Always).await, true));
-    assert!(is_busy(
-        &three.acquires(third, Queueing::Always).await,
-        true
-    ));
+    let ([one, two, three], [first, second, third], fence) = an_owner_and_two_waiters().await;
     one.releases(first, Some(fence)).await;
     assert!(one.store.handed_off.has("k"));
     // No waiter is behind the last one.

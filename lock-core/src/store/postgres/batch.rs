@@ -298,7 +298,7 @@ fn texts_of(
     })
 }
 
-/// Writes that are sent. If their connection ends before the answer, the next one tells their waiters.
+/// The writes that a connection has sent. If the connection ends before the answer, the next connection sends their messages.
 struct Sent<'a> {
     outbox: &'a Outbox,
     group: Vec<Pending>,
@@ -312,8 +312,8 @@ impl Drop for Sent<'_> {
     }
 }
 
-/// Returns the messages of writes without an answer, which may have been done or be done soon. Nobody else would send them, and
-/// a waiter that is given the key only has to ask for it.
+/// Returns the messages of writes without an answer, which the server may have done, or may still do. No other process sends
+/// them. They tell a waiter to ask, because the key may not be its own.
 fn doubtful_texts(swaps: &[Swap]) -> impl Iterator<Item = (String, String)> + '_ {
     let unknown = Written {
         revision: 0,

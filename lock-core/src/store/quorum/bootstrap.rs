@@ -150,6 +150,7 @@ mod tests {
         assert!(bootstrap.saw(1, false, &[], START));
         assert_eq!(bootstrap.welcome(false, START), Welcome::Wait);
     }
+
     #[test]
     fn a_node_registers_under_the_names_of_the_look_that_decided() {
         let mut bootstrap = Bootstrap::new(2, true, START);

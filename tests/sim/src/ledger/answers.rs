@@ -83,10 +83,12 @@ impl Ledger {
     fn owner_asks_nothing(&self, call: &Call, gone: u64, trip: u64) -> bool {
         self.claims.iter().any(|claim| {
             let owner = &self.calls[claim.call];
-            let notices = gone + (owner.ttl / 3).min(LONGEST_PAUSE) * 101 / 100 + trip;
+            // The key may have gone while the owner's answer was on its way.
+            let since = gone.max(claim.from);
+            let notices = since + (owner.ttl / 3).min(LONGEST_PAUSE) * 101 / 100 + trip;
             owner.process == call.process
                 && call.keys.contains(&claim.key)
-                && claim.from <= gone
+                && owner.asked <= gone
                 && owner.left.is_none_or(|left| left >= call.asked)
                 && call.asked <= notices
         })
@@ -204,4 +206,27 @@ pub(super) fn spans_of(
         }
     }
     spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, owns};
+    use super::*;
+    use crate::world::SECOND;
+
+    #[test]
+    fn an_owner_whose_key_went_before_its_answer_learns_it_by_its_first_renewal() {
+        let mut ledger = Ledger::default();
+        owns(&mut ledger, Owning::Alone, 7, 4, 9);
+        let owner = &mut ledger.calls[0];
+        (owner.asked, owner.ttl) = (2 * SECOND, 6 * SECOND);
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 6, Some(6));
+        let mut asks_nothing = |asked: u64, gone: u64| {
+            ledger.calls[call].asked = asked;
+            ledger.owner_asks_nothing(&ledger.calls[call], gone, 0)
+        };
+        assert!(asks_nothing(6 * SECOND, 3 * SECOND));
+        assert!(!asks_nothing(6 * SECOND, SECOND));
+        assert!(!asks_nothing(6 * SECOND + SECOND / 10, 3 * SECOND));
+    }
 }

@@ -128,20 +128,26 @@ pub(super) fn may_be_lost(plan: &Plan, left: u64, released: u64) -> bool {
 /// Returns until when a late copy of a call's request may have the key again, after the lock was released.
 fn late_copy_until(plan: &Plan, call: &Call, released: u64) -> u64 {
     let answered = call.answered.unwrap_or(released);
-    let keeps_requests = |fault: &Fault| {
-        matches!(
-            fault,
-            Fault::Late { .. } | Fault::Freeze { .. } | Fault::Hold { .. }
-        )
-    };
-    let keeps = |it: &&Planned| {
-        let is_its = keeps_requests(&it.fault) && it.fault.process() == Some(call.process);
-        // The sender tries again some time after the fault.
-        let arrives = it.end() + RETRANSMISSION + ARRIVES;
-        is_its && it.at < answered && call.asked < it.end() && released < arrives
-    };
-    let copies = plan.faults.iter().filter(keeps);
+    let keeps =
+        |it: &&Planned| it.at < answered && call.asked < it.end() && released < arrives_by(it);
+    let copies = keep_requests(plan, call.process).filter(keeps);
     copies.map(|it| it.end() + LATE).max().unwrap_or(0)
+}
+
+/// The faults that keep requests of a process, which arrive behind them.
+pub(super) fn keep_requests(plan: &Plan, process: usize) -> impl Iterator<Item = &Planned> {
+    plan.faults.iter().filter(move |it| {
+        let keeps = matches!(
+            it.fault,
+            Fault::Late { .. } | Fault::Freeze { .. } | Fault::Hold { .. }
+        );
+        keeps && it.fault.process() == Some(process)
+    })
+}
+
+/// When the requests that a fault has kept have arrived. The sender tries again some time after the fault.
+pub(super) fn arrives_by(fault: &Planned) -> u64 {
+    fault.end() + RETRANSMISSION + ARRIVES
 }
 
 /// Returns until when an entry that a call has left in the queue may have the key, after its lock was released. Where replicas

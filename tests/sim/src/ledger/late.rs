@@ -125,6 +125,7 @@ mod tests {
         assert!(!explains(refused("no connection"), 0, 2_900, 20));
         assert!(!explains(released("no connection"), 0, 4_900, 20));
     }
+
     #[test]
     fn on_postgres_a_call_is_outrun_where_its_time_is_short_and_others_want_its_key() {
         let is_outrun = |topology: Topology, latency: u64, process: usize| {

@@ -70,6 +70,7 @@ mod tests {
         assert_eq!(broken(1, &["SET", "lockkit:{k0}", "value"]), [rule]);
         assert_eq!(broken(1, &["SET", "lockkit:k0", "value"]), [rule]);
     }
+
     #[test]
     fn a_drain_fails_only_for_an_owner_that_lingers_on_a_lock_whose_loss_was_noticed_late() {
         let broken = |stops_inside: bool, linger: u64| {

@@ -2,7 +2,7 @@
 
 use super::{Answer, Call, Ledger};
 use crate::plan::Plan;
-use crate::world::{SECOND, sim};
+use crate::world::{Fault, SECOND, sim};
 
 /// A span in which a task polled one of its futures not at all.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +99,25 @@ impl Ledger {
         noticed.max().unwrap_or(0)
     }
 
+    /// Until when a call may wait for an owner of its process that does not renew its lock, and so does not notice that the
+    /// server was flushed.
+    pub(super) fn held_unrenewed_until(&self, plan: &Plan, waiter: &Call) -> u64 {
+        let flushes = plan.faults.iter();
+        let flushes = flushes.filter(|it| matches!(it.fault, Fault::Flush { .. }));
+        let owners = self
+            .calls
+            .iter()
+            .filter(|it| it.process == waiter.process && it.keys == waiter.keys && !it.renews);
+        let holds = owners.filter_map(|it| Some((it.answered?, it.left?)));
+        let over = flushes.flat_map(|flush| {
+            let amid = holds
+                .clone()
+                .filter(|(from, left)| *from <= flush.end() && flush.at <= *left);
+            amid.map(|(_, left)| left).collect::<Vec<_>>()
+        });
+        over.max().unwrap_or(0)
+    }
+
     /// Until when the key of a lock that was left may stay taken, because its task does not poll the release: the server may
     /// not have its script, and the request is not repeated.
     pub(super) fn releases_until(&self, call: &Call) -> u64 {
@@ -121,9 +140,28 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, rules};
+    use super::super::tests::{asks, calm, rules, with};
     use super::*;
     use crate::world::SECOND;
+
+    #[test]
+    fn a_call_waits_for_an_owner_of_its_process_that_is_not_renewed_over_a_flush() {
+        let until = |renews: bool, process: usize, flushed: u64| {
+            let mut plan = with(Fault::Flush { server: 0 });
+            (plan.faults[0].at, plan.faults[0].lasts) = (flushed * SECOND, 1);
+            let mut ledger = Ledger::default();
+            let owner = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
+            let it = &mut ledger.calls[owner];
+            (it.process, it.renews, it.left) = (process, renews, Some(6 * SECOND));
+            let waiter = asks(&mut ledger, Owning::Alone, None, 3, Some(7));
+            ledger.held_unrenewed_until(&plan, &ledger.calls[waiter])
+        };
+        assert_eq!(until(false, 0, 4), 6 * SECOND);
+        assert_eq!(until(true, 0, 4), 0);
+        assert_eq!(until(false, 1, 4), 0);
+        assert_eq!(until(false, 0, 1), 0);
+        assert_eq!(until(false, 0, 7), 0);
+    }
 
     const BROKEN: &str = "refused or lost without trouble";
 

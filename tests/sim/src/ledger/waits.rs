@@ -163,6 +163,7 @@ impl Ledger {
             return;
         }
         free = free.max(self.unserved(plan, state, call));
+        free = free.max(self.held_unrenewed_until(plan, call));
         if !is_near {
             free = free.max(self.held_unpolled_until(plan, call));
         }
