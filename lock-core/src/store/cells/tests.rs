@@ -132,7 +132,7 @@ async fn a_lease_lasts_its_ttl_from_the_write_on_and_no_longer() {
 
 #[tokio::test]
 async fn a_release_hands_over_to_the_first_waiter_that_listens() {
-    let ([one, two, three], [first, second, third], fence) = an_owner_and_two_waiters().await;
+    let ([one, _, three], [first, second, third], fence) = an_owner_and_two_waiters().await;
     lock(&one.store.cells.shared).deaf = vec![second.address()];
     one.releases(first, Some(fence)).await;
     let told = std::mem::take(&mut lock(&one.store.cells.shared).told);
@@ -144,7 +144,7 @@ async fn a_release_hands_over_to_the_first_waiter_that_listens() {
 #[tokio::test]
 async fn a_process_that_hands_a_key_over_looks_at_the_end_of_the_grant_for_those_that_wait_behind()
 {
-    let ([one, two, three], [first, second, third], fence) = an_owner_and_two_waiters().await;
+    let ([one, two, _], [first, second, _], fence) = an_owner_and_two_waiters().await;
     one.releases(first, Some(fence)).await;
     assert!(one.store.handed_off.has("k"));
     // No waiter is behind the last one.
