@@ -3,7 +3,7 @@
 use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology, Weather, lock_name};
 use crate::server::Refusal;
-use crate::world::{Fault, MILLI, SECOND, State, slowest_segment};
+use crate::world::{Fault, MILLI, Planned, SECOND, State, slowest_segment};
 
 /// The time in which a manager may still be connecting.
 const START: u64 = SECOND;
@@ -252,7 +252,17 @@ fn is_refused_for(plan: &Plan, call: &Call, why: &str, from: u64, to: Option<u64
     }
     let is_unavailable = why.starts_with("Unavailable");
     is_unavailable
-        && (from < START || touches(&|fault| fault.disturbs().filter(|_| !fault.is_a_mistake())))
+        && (from < START
+            || touches(&|fault| fault.disturbs().filter(|_| !fault.is_a_mistake()))
+            || waits_for_owners(plan, why, span))
+}
+
+/// Returns whether a server was flushed while a call waited. The owners renew in the second behind that, and the call asks
+/// after it, also if its wait is over meanwhile. Its time for an answer may then be over, too.
+fn waits_for_owners(plan: &Plan, why: &str, (from, to): (u64, u64)) -> bool {
+    let is_flush = |it: &&Planned| matches!(it.fault, Fault::Flush { .. });
+    let mut flushes = plan.faults.iter().filter(is_flush);
+    why.starts_with("Unavailable the wait ended") && flushes.any(|it| from <= it.at && it.at <= to)
 }
 
 /// On PostgreSQL a server that is misconfigured has taken the right to the table.
@@ -348,5 +358,22 @@ mod tests {
         assert_eq!(broken(2, 1, 0), [rule]);
         assert_eq!(broken(2, 0, 2 * MILLI), [rule]);
         assert_eq!(broken(3, 0, 0), [rule, rule]);
+    }
+
+    #[test]
+    fn a_call_whose_server_is_flushed_at_the_end_of_its_wait_may_have_no_answer() {
+        let flushed = |at: u64, why: &str| {
+            let mut plan = with(Fault::Flush { server: 0 });
+            plan.faults[0].at = at;
+            let mut ledger = Ledger::default();
+            let call = asks(&mut ledger, Owning::Alone, None, 4, Some(5));
+            ledger.calls[call].answer = Answer::Refused(format!("Unavailable {why}"));
+            uncaused(&plan, &ledger.calls[call], || 0).is_none()
+        };
+        let ended = "the wait ended before the store answered";
+        assert!(flushed(4 * SECOND, ended));
+        assert!(!flushed(4 * SECOND, "the store gave no answer within 1s"));
+        assert!(!flushed(4 * SECOND - 1, ended));
+        assert!(!flushed(5 * SECOND + 1, ended));
     }
 }

@@ -8,6 +8,8 @@ use crate::world::{Fault, Kind, MILLI, Planned, SECOND, State, Write};
 
 /// The time in which a release or an undoing arrives in a history without faults.
 const ARRIVES: u64 = SECOND;
+/// The time for which a caller awaits a release that it gives up then, and a bit.
+const GIVES_UP: u64 = 3 * MILLI + MILLI / 10;
 /// The time in which an owner hears that a key is gone, beyond the ttl.
 const HEARS: u64 = SECOND;
 
@@ -95,7 +97,8 @@ impl Ledger {
         let ended = match (&call.answer, call.left, call.released) {
             (Answer::Granted, Some(_), Some(released)) => released,
             _ if !is_calm => return u64::MAX,
-            (Answer::Granted, Some(left), None) => left,
+            // While a caller awaits its release, the lock is not free for its process. It may have given that up since.
+            (Answer::Granted, Some(left), None) => left + GIVES_UP,
             (Answer::Granted | Answer::Lost | Answer::RanOut | Answer::NotReleased(_), ..) => {
                 return u64::MAX;
             }
@@ -148,4 +151,37 @@ fn deletion(state: &State, planned: &Planned, key: usize) -> Option<u64> {
             && (planned.at..=planned.end() + MILLI).contains(&write.at)
     };
     writes.iter().find(its).map(|write| write.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owning;
+    use super::super::tests::{asks, calm, rules};
+    use super::*;
+
+    #[test]
+    fn a_call_may_meet_the_release_that_its_process_awaits() {
+        // The call is refused so long behind the end of the owner, which has given its release up.
+        let refused = |behind: u64| {
+            let mut ledger = Ledger::default();
+            let owner = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(2));
+            let owner = &mut ledger.calls[owner];
+            (owner.answer, owner.left, owner.task) = (Answer::Granted, Some(3 * SECOND), 1);
+            let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(4));
+            ledger.calls[call].asked = 3 * SECOND + behind;
+            ledger.calls[call].answer = Answer::Busy;
+            let refused = Refused {
+                call,
+                key: 0,
+                record: None,
+                is_cooling_down: false,
+                retry_after: None,
+            };
+            ledger.check_other_caller(&calm(), &refused);
+            rules(&ledger)
+        };
+        let rule = "busy though no other caller had to do with the key";
+        assert!(refused(3 * MILLI).is_empty());
+        assert_eq!(refused(4 * MILLI), [rule]);
+    }
 }
