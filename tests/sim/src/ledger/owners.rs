@@ -132,7 +132,7 @@ impl Ledger {
                 && match call.answer {
                     Answer::RanOut | Answer::Lost => true,
                     // The release may have arrived when the lease was over.
-                    Answer::NotReleased(_) => {
+                    Answer::NotReleased(_) | Answer::Granted if call.released.is_none() => {
                         call.left.is_some_and(|left| left + call.left_with <= time)
                     }
                     _ => false,
@@ -296,8 +296,8 @@ mod tests {
     #[test]
     fn no_token_is_noted_where_the_lock_ran_out_with_a_later_owner_of_the_process() {
         let fault = Fault::GiveWay { server: 0 };
-        // The second one begins to release it at second 3, with so many seconds left.
-        let broken = |answer: Answer, passed: u64, key: usize, left_with: u64| {
+        // The second one begins to release it at second 3, with so many seconds left, or has released it by then.
+        let broken = |answer: Answer, passed: u64, key: usize, left_with: Option<u64>| {
             let mut plan = with(fault.clone());
             plan.clocks = vec![0, -1];
             let mut ledger = Ledger::default();
@@ -306,21 +306,24 @@ mod tests {
             }
             let it = &mut ledger.calls[1];
             (it.answer, it.left) = (answer, Some(3 * SECOND));
-            it.left_with = left_with * SECOND;
+            it.released = left_with.map_or(it.left, |_| None);
+            it.left_with = left_with.unwrap_or(0) * SECOND;
             ledger.claims[1].key = key;
             let sim = world();
             sim.look(|state| ledger.check_owners(&plan, state));
             sim.end();
             rules(&ledger).contains(&"a token does not rise")
         };
-        assert!(!broken(Answer::Lost, 6, 0, 0));
-        assert!(broken(Answer::Granted, 6, 0, 0));
-        assert!(broken(Answer::Lost, 6 + PASSES, 0, 0));
-        assert!(broken(Answer::Lost, 6, 1, 0));
+        assert!(!broken(Answer::Lost, 6, 0, None));
+        assert!(broken(Answer::Granted, 6, 0, None));
+        assert!(broken(Answer::Lost, 6 + PASSES, 0, None));
+        assert!(broken(Answer::Lost, 6, 1, None));
         // A release that is not confirmed may arrive when the lock has run out.
-        let unconfirmed = Answer::NotReleased("Unavailable".to_owned());
-        assert!(!broken(unconfirmed.clone(), 6, 0, 3));
-        assert!(broken(unconfirmed, 6, 0, 4));
+        let unanswered = Answer::NotReleased("Unavailable".to_owned());
+        for unconfirmed in [unanswered, Answer::Granted] {
+            assert!(!broken(unconfirmed.clone(), 6, 0, Some(3)));
+            assert!(broken(unconfirmed, 6, 0, Some(4)));
+        }
     }
 
     /// A waiter is given a key at second 2 for a second and hears of it at second 5. The key has another owner meanwhile.
