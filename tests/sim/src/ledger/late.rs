@@ -68,9 +68,18 @@ impl Ledger {
         }
         let to = to.unwrap_or(u64::MAX);
         let from = call.asked.saturating_sub(timeout);
+        self.others_want(number, from..to)
+    }
+
+    /// Returns whether calls of other processes had to do with the keys of a call in a span.
+    pub(super) fn others_want(&self, number: usize, span: Range<u64>) -> bool {
+        let call = &self.calls[number];
         self.calls.iter().any(|it| {
             let is_over = it.ended.or(it.left).or(it.answered).unwrap_or(u64::MAX);
-            it.process != call.process && it.keys == call.keys && it.asked < to && is_over > from
+            it.process != call.process
+                && it.keys == call.keys
+                && it.asked < span.end
+                && is_over > span.start
         })
     }
 }

@@ -1,9 +1,11 @@
 //! The locks of a majority: when the key is taken, and on which servers an owner has it.
 
-use super::Ledger;
 use super::answers::{spans, spans_at};
+use super::calm::arrives_by;
+use super::late::NO_ANSWER;
+use super::{Answer, Ledger};
 use crate::plan::{Plan, Topology};
-use crate::world::{Fault, Kind, LAST, LONGEST_STOP, MILLI, SECOND, State, Write};
+use crate::world::{Fault, Kind, LAST, LONGEST_STOP, MILLI, Planned, SECOND, State, Write};
 
 /// After the last fault, and after the grant, the renewals of this time bring a lock to all servers.
 const SETTLED: u64 = 4 * SECOND;
@@ -127,5 +129,75 @@ impl Ledger {
                 && withdrawn.at < granted + SECOND
                 && state.now < withdrawn.at + COPIES + it.ttl
         })
+    }
+
+    /// Returns whether a call, at the end of its wait, may have no answer although a majority of the servers answers: the votes
+    /// are split between its process and another one, and the answers of the server that decides stand still in a connection
+    /// that has frozen. A newer connection to that server works, so the call asks it again, and waits once more.
+    pub(super) fn is_undecided_beside_a_freeze(&self, plan: &Plan, number: usize) -> bool {
+        let call = &self.calls[number];
+        let (Answer::Refused(why), Some(answered)) = (&call.answer, call.answered) else {
+            return false;
+        };
+        let freezes = |it: &Planned| {
+            matches!(it.fault, Fault::Freeze { .. })
+                && it.fault.process() == Some(call.process)
+                && it.at < answered
+                && call.asked < arrives_by(it)
+        };
+        // The clock of the process may be fast.
+        let has_waited = call
+            .wait
+            .is_some_and(|wait| answered + wait / 100 >= call.asked + wait);
+        let from = answered.saturating_sub(plan.processes[call.process].operation_timeout);
+        plan.topology == Topology::Redlock
+            && why.contains(NO_ANSWER)
+            && has_waited
+            && plan.faults.iter().any(freezes)
+            && self.others_want(number, from..answered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owning;
+    use super::super::tests::{asks, rules, with, world};
+    use super::*;
+    use crate::plan::Weather;
+    use crate::world::Ways;
+
+    /// The rules that are broken where connections of this process have frozen from second 1 to second 2, and a call of process
+    /// 0 that was asked at second 2 and waits for so long has no answer until second 3. A call of the other process is asked
+    /// at this time.
+    fn broken(frozen: usize, wait: Option<u64>, other: usize, asked: u64) -> Vec<&'static str> {
+        let mut plan = with(Fault::Freeze {
+            process: frozen,
+            server: 0,
+            ways: Ways::Replies,
+        });
+        plan.topology = Topology::Redlock;
+        plan.weather = Weather::Rough;
+        (plan.servers, plan.latency, plan.ttls) = (3, MILLI, vec![10_000]);
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, wait, 2, Some(3));
+        ledger.calls[call].answer = Answer::Refused(format!("Unavailable {NO_ANSWER} 200ms"));
+        let rival = asks(&mut ledger, Owning::Alone, None, asked, None);
+        ledger.calls[rival].process = other;
+        let sim = world();
+        sim.look(|state| ledger.check_causes(&plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn a_call_has_no_answer_where_votes_are_split_beside_a_frozen_connection() {
+        let rule = "refused or lost without a fault";
+        assert!(broken(0, Some(0), 1, 2).is_empty());
+        assert!(broken(0, Some(SECOND), 1, 2).is_empty());
+        assert_eq!(broken(1, Some(0), 1, 2), [rule]);
+        assert_eq!(broken(0, Some(2 * SECOND), 1, 2), [rule], "it goes on");
+        assert_eq!(broken(0, None, 1, 2), [rule], "it goes on");
+        assert_eq!(broken(0, Some(0), 0, 2), [rule], "nobody else wants it");
+        assert_eq!(broken(0, Some(0), 1, 3), [rule], "nobody else wants it");
     }
 }
