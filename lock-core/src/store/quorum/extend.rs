@@ -77,6 +77,8 @@ struct One {
     /// The nodes on which a vote of the lease was being withdrawn when they were asked. Such a node may
     /// lengthen the lease first and delete it right after, so its answer does not count.
     undone: NodeSet,
+    /// The nodes on which the lease stood when they were asked.
+    stood: NodeSet,
     answers: Vec<Option<Extended>>,
 }
 
@@ -86,6 +88,7 @@ impl RenewalRound {
             let ledger = quorum.leases.of(extension.token).unwrap_or_default();
             One {
                 undone: ledger.being_undone(),
+                stood: ledger.stands_quietly(),
                 answers: vec![None; quorum.nodes.len()],
                 ledger,
                 extension,
@@ -113,9 +116,8 @@ impl RenewalRound {
                     // A lease that is released meanwhile has been released on this node too, or will be.
                     let _wanted = one.ledger.stands(place);
                 }
-                // The node may answer so because the vote itself is still on its way.
-                Extended::NotOurs if one.ledger.may_ask(place) => one.ledger.is_without(place),
-                Extended::NotOurs | Extended::Unknown => {}
+                Extended::NotOurs => one.ledger.is_not_found(place, one.stood),
+                Extended::Unknown => {}
             }
         }
     }
@@ -173,5 +175,40 @@ impl RenewalRound {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::test_nodes::one_node;
+    use super::super::vote_ledger::Late;
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::base::token::{Address, TokenSource};
+    use crate::timer::Timers;
+
+    /// The two have connections of their own, so a process that stood still may read the answer to the vote first.
+    #[test]
+    fn a_renewal_that_was_sent_before_a_vote_arrived_does_not_forget_the_vote() {
+        let store = one_node(&Timers::new(Clock::default()));
+        let lease = Extension {
+            key: "k".into(),
+            token: TokenSource::new(Address::random()).fresh(),
+            ttl: Duration::from_secs(10),
+        };
+        let ledger = store.quorum.leases.begin(lease.token);
+        let not_ours = |renewal: &mut RenewalRound| {
+            renewal.came(0, Outcome::Extended(vec![Extended::NotOurs]));
+        };
+        assert!(ledger.claim(0));
+        let mut before = RenewalRound::new(&store.quorum, vec![lease.clone()]);
+        assert_eq!(ledger.agrees_late(0, false), Late::Counts);
+        ledger.resolved(0);
+        not_ours(&mut before);
+        assert!(contains(ledger.touched(), 0), "the release goes there too");
+        not_ours(&mut RenewalRound::new(&store.quorum, vec![lease]));
+        assert!(!contains(ledger.touched(), 0));
     }
 }

@@ -76,6 +76,13 @@ impl Entries {
         }
         claimed
     }
+
+    fn is_without(&mut self, node: usize) {
+        self.granted &= !only(node);
+        if !contains(self.doubtful, node) {
+            self.touched &= !only(node);
+        }
+    }
 }
 
 /// The fate of a vote that arrives after the decision.
@@ -202,10 +209,15 @@ impl VoteLedger {
     /// Notes that the node does not have the lease, by its last answer. It may have it later, where a question
     /// may still arrive.
     pub(super) fn is_without(&self, node: usize) {
+        self.known().is_without(node);
+    }
+
+    /// Notes that a renewal has not found the lease on the node. `stood`: where the lease stood when the renewal was sent.
+    /// The vote itself may still be on its way, or may have arrived behind the renewal and be noted before its answer.
+    pub(super) fn is_not_found(&self, node: usize, stood: NodeSet) {
         let mut known = self.known();
-        known.granted &= !only(node);
-        if !contains(known.doubtful, node) {
-            known.touched &= !only(node);
+        if !contains(known.unresolved | (known.granted & !stood), node) {
+            known.is_without(node);
         }
     }
 
@@ -327,6 +339,12 @@ impl VoteLedger {
 
     pub(super) fn granted(&self) -> NodeSet {
         self.known().granted
+    }
+
+    /// Where the lease stands, and no question is open.
+    pub(super) fn stands_quietly(&self) -> NodeSet {
+        let known = self.known();
+        known.granted & !known.unresolved
     }
 
     pub(super) fn has_ended(&self) -> bool {
