@@ -3,7 +3,7 @@
 use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology};
 use crate::world::{
-    Fault, LAST, LONGEST_STOP, MILLI, Planned, RETRANSMISSION, SECOND, slowest_segment,
+    Fault, Kind, LAST, LONGEST_STOP, MILLI, Planned, RETRANSMISSION, SECOND, State, slowest_segment,
 };
 
 /// How long after a fault its effects last.
@@ -125,6 +125,18 @@ pub(super) fn may_be_lost(plan: &Plan, left: u64, released: u64) -> bool {
         })
 }
 
+/// Returns whether a crash of PostgreSQL has lost the last release of a key, and its lease is not over yet.
+pub(super) fn is_brought_back(plan: &Plan, state: &State, key: usize) -> bool {
+    let mut crashes = plan.faults.iter();
+    let hosts = state.hosts.iter().filter(|it| it.postgres.is_some());
+    let mut writes = hosts.flat_map(|host| &host.writes).rev();
+    writes.find(|it| it.key == key).is_some_and(|last| {
+        last.kind != Kind::Gone
+            && last.at + last.lasts > state.now
+            && crashes.any(|it| matches!(it.fault, Fault::Restart { .. }) && it.at == last.at)
+    })
+}
+
 /// Returns until when a late copy of a call's request may have the key again, after the lock was released.
 fn late_copy_until(plan: &Plan, call: &Call, released: u64) -> u64 {
     let answered = call.answered.unwrap_or(released);
@@ -166,10 +178,10 @@ fn left_in_line_until(plan: &Plan, call: &Call, released: u64, slack: u64) -> u6
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, with};
+    use super::super::tests::{asks, with, world};
     use super::super::{Ledger, Owning};
     use super::*;
-    use crate::world::Ways;
+    use crate::world::{Ways, Write};
 
     /// Until when a call of process 0, which was asked at second 1, granted at second 3 and released at this time, may be in the
     /// way of others beyond its release, beside a fault from second 1 to second 2.
@@ -226,5 +238,44 @@ mod tests {
         assert!(!may_be(&plan, at + 1, at + 2));
         plan.topology = Topology::One;
         assert!(!may_be(&plan, at - 2, at - 1));
+    }
+
+    /// Whether a lease that was written at this time in milliseconds, for five minutes, is one that a restart of the server at
+    /// second 1 has brought back, where `then` comes behind it.
+    fn brought_back(at: u64, then: Option<Kind>) -> bool {
+        let plan = with(Fault::Restart {
+            server: 0,
+            keeps_data: true,
+        });
+        let write = |at, kind| Write {
+            at,
+            key: 0,
+            value: 1,
+            kind,
+            is_strange: false,
+            lasts: 300 * SECOND,
+        };
+        let sim = world();
+        sim.change(|state| {
+            state.add_postgres(0);
+            state.now = 60 * SECOND;
+            let writes = &mut state.hosts[1].writes;
+            writes.push(write(at * MILLI, Kind::Set));
+            writes.extend(then.map(|kind| write(2 * SECOND, kind)));
+        });
+        let is_back = sim.look(|state| {
+            assert!(!is_brought_back(&plan, state, 1));
+            is_brought_back(&plan, state, 0)
+        });
+        sim.end();
+        is_back
+    }
+
+    #[test]
+    fn a_crash_brings_back_a_lease_whose_release_it_has_lost() {
+        assert!(brought_back(1_000, None));
+        assert!(!brought_back(999, None), "the crash did not write it");
+        assert!(!brought_back(1_000, Some(Kind::Gone)));
+        assert!(!brought_back(1_000, Some(Kind::Replaced)));
     }
 }

@@ -2,6 +2,7 @@
 
 use lock_core::middleware::RecordOutcome;
 
+use super::calm::is_brought_back;
 use super::registers::may_be_newer_than_its_withdrawal;
 use super::{Answer, Call, Cooldown, Ledger};
 use crate::plan::{Plan, Topology, Verb, lock_name};
@@ -18,10 +19,8 @@ impl Ledger {
         if plan.has(keeps) {
             return;
         }
-        // A crash may lose the release of a ticket, which then stays as long as it may be picked up.
-        let crashes = plan.topology == Topology::Postgres
-            && plan.has(|fault| matches!(fault, Fault::Restart { .. }));
-        if crashes && !self.tickets.is_empty() {
+        // A crash may lose the release of a ticket, which then stays as long as it may be picked up. Others wait for it.
+        if sim.look(|state| (0..plan.keys).any(|key| is_brought_back(plan, state, key))) {
             return;
         }
         // Waiters wait for the end of a token that stays in place of a record.

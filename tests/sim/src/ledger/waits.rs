@@ -1,5 +1,6 @@
 //! Each call ends in time, and no key is free for long beside a waiter.
 
+use super::calm::is_brought_back;
 use super::quorum::taken;
 use super::unheard::{LAST_RESORT, is_untold};
 use super::{Call, Ledger, Record};
@@ -31,6 +32,7 @@ impl Ledger {
         // Beside several keys there are readers too.
         let has_sets = plan.has_shares() || plan.verbs.contains(&Verb::Several);
         let forgets = deletes && has_sets;
+        let is_back = |key: &usize| is_brought_back(plan, state, *key);
         for number in 0..self.calls.len() {
             let call = &self.calls[number];
             // A key whose record found no memory stays taken for a ttl.
@@ -45,6 +47,7 @@ impl Ledger {
             let wrong = match (call.answered, call.wait) {
                 // The key may stay with a process that was killed, or with shares whose set was deleted.
                 (None, None) if kills || forgets => None,
+                (None, None) if call.keys.iter().any(is_back) => None,
                 (None, _) => Some("a call is never answered"),
                 (Some(answered), Some(wait)) => {
                     let due = (call.asked + wait).max(call.rests.unwrap_or(0));

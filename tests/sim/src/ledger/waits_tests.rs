@@ -1,11 +1,11 @@
 //! A process that dies between two calls of its release, a lock whose answer meets a flush, a waiter that
 //! the server has forgotten, and one that is not told of its grant.
 
-use super::super::tests::{asks, calm, rules, world};
+use super::super::tests::{asks, calm, rules, with, world};
 use super::super::{Answer, Owning};
 use super::*;
 use crate::server::Refusal;
-use crate::world::Planned;
+use crate::world::{Kind, Planned, Write};
 
 /// A death of a process at this time in milliseconds, behind a release of its lock at second 4, whose queue has so many
 /// dead waiters.
@@ -226,4 +226,34 @@ fn a_call_waits_for_a_new_connection_to_a_postgres_server_that_takes_no_writes()
     assert!(broken(Topology::Postgres, refuses()).is_empty());
     assert_eq!(broken(Topology::One, refuses()), [rule]);
     assert_eq!(broken(Topology::Postgres, spoils), [rule]);
+}
+
+#[test]
+fn a_call_has_no_answer_only_beside_a_long_lease_whose_release_a_crash_has_lost() {
+    let broken = |at| {
+        let plan = with(Fault::Restart {
+            server: 0,
+            keeps_data: true,
+        });
+        let mut ledger = Ledger::default();
+        asks(&mut ledger, Owning::Alone, None, 5, None);
+        let sim = world();
+        sim.change(|state| {
+            state.add_postgres(0);
+            state.now = 60 * SECOND;
+            state.hosts[1].writes.push(Write {
+                at,
+                key: 0,
+                value: 1,
+                kind: Kind::Set,
+                is_strange: false,
+                lasts: 300 * SECOND,
+            });
+        });
+        sim.look(|state| ledger.check_waits(&plan, state));
+        sim.end();
+        rules(&ledger).contains(&"a call is never answered")
+    };
+    assert!(!broken(SECOND));
+    assert!(broken(SECOND - 1));
 }
