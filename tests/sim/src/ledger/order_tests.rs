@@ -48,6 +48,25 @@ fn a_ticket_that_works_twice_breaks_a_rule() {
 }
 
 #[test]
+fn a_refusal_uses_no_ticket_up_unless_its_commit_was_not_confirmed() {
+    let unconfirmed =
+        "Unavailable PostgreSQL has not confirmed the commit on its synchronous standbys";
+    for (why, broken) in [
+        (
+            "Unavailable the disk is full",
+            vec!["a good ticket does not work"],
+        ),
+        (unconfirmed, vec![]),
+    ] {
+        let mut ledger = passed_on();
+        uses(&mut ledger, 5, Answer::Refused(why.to_owned()));
+        uses(&mut ledger, 6, Answer::NoTicket);
+        ledger.check_tickets(&calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
 fn a_good_ticket_that_does_not_work_breaks_a_rule() {
     for (at, broken) in [(6, vec!["a good ticket does not work"]), (8, vec![])] {
         let mut ledger = passed_on();

@@ -6,6 +6,9 @@ use crate::plan::{Plan, Topology, lock_name};
 use crate::server::Data;
 use crate::world::{Fault, MILLI, SECOND, State, sim};
 
+/// What a caller is told of a commit on PostgreSQL that no standby has confirmed.
+const UNCONFIRMED: &str = "has not confirmed the commit";
+
 /// A lock that its owner has passed on by a ticket.
 #[derive(Clone, Debug)]
 pub struct PassedOn {
@@ -135,9 +138,10 @@ impl Ledger {
             let used = ticket.uses.iter().enumerate().any(|(other, number)| {
                 let it = &self.calls[*number];
                 // An answer of before says that the ticket was there.
-                let may_use = match it.answer {
-                    // A refusal does nothing. A request without an answer may have used it.
-                    Answer::Refused(_) => !is_quiet,
+                let may_use = match &it.answer {
+                    // A refusal does nothing. A request without an answer may have used it, and one whose commit no standby
+                    // has confirmed has used it.
+                    Answer::Refused(why) => !is_quiet || why.contains(UNCONFIRMED),
                     Answer::NoTicket => false,
                     _ => true,
                 };
