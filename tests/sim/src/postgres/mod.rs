@@ -15,7 +15,7 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::rows::{Row, Table};
+pub use self::rows::{OLDEST_SNAPSHOT, Row, Table};
 use self::session::Session;
 use self::texts::Statement;
 pub use self::wire::renamed;

@@ -8,6 +8,9 @@ use crate::world::MILLI;
 /// A commit that did not wait for the disk is on it after this time: three turns of the process that writes the log.
 const FLUSHED: u64 = 600 * MILLI;
 
+/// A statement that conflicts with others may answer from a snapshot that is up to so much older.
+pub const OLDEST_SNAPSHOT: u64 = 20 * MILLI;
+
 /// A row of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -56,10 +59,10 @@ impl Table {
         self.rows.range(key.to_vec()..)
     }
 
-    /// Returns the row before its last change, if that was less than 20 ms ago. A statement with an older snapshot sees it.
+    /// Returns the row before its last change, if that was a moment ago. A statement with an older snapshot sees it.
     pub(super) fn seen_before(&self, key: &[u8], now: u64) -> Option<Option<&Row>> {
         let (at, row) = self.before.get(key)?;
-        (now - at < 20 * MILLI).then_some(row.as_ref())
+        (now - at < OLDEST_SNAPSHOT).then_some(row.as_ref())
     }
 
     /// The next number of the sequence.
