@@ -48,6 +48,18 @@ fn a_ticket_that_works_twice_breaks_a_rule() {
 }
 
 #[test]
+fn a_ticket_has_the_ttl_of_a_call_inside_of_its_lock_if_that_is_longer() {
+    for (inside, ttl) in [(30 * SECOND, 30 * SECOND), (MILLI, SECOND)] {
+        let mut ledger = passed_on();
+        ledger.is_entered_with(0, inside);
+        let sim = world();
+        let call = ledger.goes_on(0, 0, 0);
+        sim.end();
+        assert_eq!(ledger.calls[call].ttl, ttl);
+    }
+}
+
+#[test]
 fn a_refusal_uses_no_ticket_up_unless_its_commit_was_not_confirmed() {
     let unconfirmed =
         "Unavailable PostgreSQL has not confirmed the commit on its synchronous standbys";

@@ -40,6 +40,12 @@ impl Ledger {
         fetched.take(most).map(|(number, _)| number).collect()
     }
 
+    /// Notes that a call inside of a lock asks for a ttl, which the lock and its tickets have from then on if it is longer.
+    pub fn is_entered_with(&mut self, call: usize, ttl: u64) {
+        let outer = &mut self.calls[call];
+        outer.ttl = outer.ttl.max(ttl);
+    }
+
     /// Notes a call that goes on with the lock of a ticket. Returns the call's number.
     pub fn goes_on(&mut self, ticket: usize, process: usize, task: usize) -> usize {
         let it = &self.tickets[ticket];

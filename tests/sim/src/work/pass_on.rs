@@ -13,6 +13,8 @@ use crate::world::{MILLI, SECOND, sim};
 const DELIVERED: usize = 6;
 /// A pick-up time that no history sees the end of.
 const LONG: u64 = 300 * SECOND;
+/// The ttl of a request that names none.
+const DEFAULT_TTL: u64 = 30 * SECOND;
 
 impl Worker {
     pub(super) async fn pass_on(&mut self) {
@@ -84,6 +86,7 @@ impl Worker {
         let outer = lock.clone();
         let token = lock.fencing_token();
         let request = self.locks.lock(name(key)).wait(Wait::None);
+        ledger(|it| it.is_entered_with(call, DEFAULT_TTL));
         let inside = request.run_with(move |inner| async move {
             // The lock around it may have ended, and this is another one then.
             let is_inside = inner.fencing_token() == token;
