@@ -51,6 +51,8 @@ struct Entries {
     doubtful: NodeSet,
     /// Where a hint withdraws the vote, which takes seconds where a command may arrive late.
     hinted: NodeSet,
+    /// Where a question was sent to a node that may have had the lease by an earlier one.
+    again: NodeSet,
     /// Where the release was sent behind the only question that was ever sent, and has not been answered.
     ending: NodeSet,
     /// Where that release has found the lease.
@@ -70,6 +72,7 @@ impl Entries {
     fn claim(&mut self, node: usize) -> bool {
         let claimed = !contains(self.unresolved, node);
         if claimed {
+            self.again |= self.touched & only(node);
             self.asked |= only(node);
             self.unresolved |= only(node);
             self.touched |= only(node);
@@ -189,7 +192,7 @@ impl VoteLedger {
     /// answered it yet, a release that finds the lease finds all of it.
     pub(super) fn ends_at(&self, node: usize) {
         let mut known = self.known();
-        if !contains(known.granted | known.doubtful, node) {
+        if !contains(known.granted | known.doubtful | known.again, node) {
             known.ending |= only(node);
         }
     }

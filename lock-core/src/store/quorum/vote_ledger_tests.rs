@@ -49,6 +49,21 @@ fn what_an_end_finds_of_an_earlier_vote_says_nothing_of_a_later_one() {
     assert_eq!(ledger.agrees_late(0, false), Late::Unwanted);
 }
 
+/// A renewal that was sent before the earlier vote counts its node no more.
+#[test]
+fn what_an_end_finds_of_an_earlier_vote_that_counts_no_more_says_nothing_of_a_later_one() {
+    let ledger = VoteLedger::default();
+    assert!(ledger.claim_again(0));
+    assert_eq!(ledger.agrees_late(0, false), Late::Counts);
+    ledger.resolved(0);
+    ledger.is_unheard(0);
+    assert!(ledger.claim_again(0));
+    ledger.end();
+    ledger.ends_at(0);
+    assert!(ledger.has_ended_at(0, true));
+    assert_eq!(ledger.agrees_late(0, false), Late::Unwanted);
+}
+
 #[test]
 fn a_node_is_asked_again_for_what_it_does_not_have_and_somebody_wants() {
     let ledger = VoteLedger::default();
