@@ -155,7 +155,7 @@ pub(super) async fn contend(
             Asked::Busy(refusal)
                 if (refusal.shared || spec.share.is_some())
                     && !met_own_release
-                    && Box::pin(meets_own_release(spec, &attempt, confirmed)).await =>
+                    && Box::pin(meets_own_release(spec, &contender, &attempt, confirmed)).await =>
             {
                 met_own_release = true;
                 continue;

@@ -11,6 +11,7 @@ use super::spec::LockSpec;
 use crate::base::error::Error;
 use crate::base::options::Wait;
 use crate::base::share::ShareLimit;
+use crate::queue::Contender;
 
 /// The beginning of a request for a share.
 pub(super) enum ShareStart {
@@ -49,13 +50,17 @@ pub(super) async fn start_share(spec: &LockSpec, limit: ShareLimit) -> Result<Sh
 
 /// Waits for releases of this process that may have stood in the way of a question. `confirmed`: the count of confirmed
 /// ones when it was sent. `true`: there were such, so the question is asked again.
-pub(super) async fn meets_own_release(spec: &LockSpec, attempt: &Attempt, confirmed: u64) -> bool {
+pub(super) async fn meets_own_release(
+    spec: &LockSpec,
+    contender: &Contender,
+    attempt: &Attempt,
+    confirmed: u64,
+) -> bool {
     let engine = &spec.engine;
     let met = engine.queue.is_releasing_before(&attempt.lease);
     if met {
-        let released = engine.queue.releases_arrive(&attempt.lease);
-        let until = engine.now() + spec.acquire_timeout;
-        engine.timers.before(until, released).await;
+        let latest = engine.now() + spec.acquire_timeout;
+        contender.lets_releases_arrive(&attempt.lease, latest).await;
     }
     met || engine.queue.confirmed_releases() != confirmed
 }

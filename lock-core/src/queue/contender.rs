@@ -22,7 +22,7 @@ pub(crate) struct Displaced;
 /// The right to ask the store about a key. One caller has it at a time, and dropping it makes the next waiter
 /// the contender.
 pub(crate) struct Contender {
-    queue: Arc<Queue>,
+    pub(super) queue: Arc<Queue>,
     key: Arc<str>,
     id: u64,
     contends: bool,

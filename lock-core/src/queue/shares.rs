@@ -9,11 +9,15 @@
 //! several, so that those of a process enter together when a writer ends. A writer that is queued behind them would
 //! otherwise come after the first. The store gives them their grants at the same moment.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use super::{Contender, Queue, Slots};
 use crate::active::{ActiveLease, SlotName, key_of_share, slot_name};
+use crate::base::clock::Moment;
 use crate::base::share::ShareLimit;
 use crate::base::sync::lock;
 use crate::base::token::Token;
@@ -132,7 +136,7 @@ impl Queue {
     }
 
     /// Waits until no release that may stand in the way of `asking` is under way in this process.
-    pub(crate) async fn releases_arrive(&self, asking: &ActiveLease) {
+    async fn releases_arrive(&self, asking: &ActiveLease) {
         loop {
             let mut confirmed = std::pin::pin!(self.confirmed.notified());
             confirmed.as_mut().enable();
@@ -154,5 +158,25 @@ impl Queue {
         let slots = lock(&self.slots);
         let mut slots = slots.active.iter();
         slots.any(|(name, slot)| slot.is_unreleased() && in_the_way(name))
+    }
+}
+
+impl Contender {
+    /// Waits until no release of this process may stand in the way of `asking`, until `latest`, or for a push. The contender
+    /// keeps its turn meanwhile, although it asks nothing.
+    pub(crate) async fn lets_releases_arrive(&self, asking: &ActiveLease, latest: Moment) {
+        self.waits(latest);
+        let mut arrive = pin!(self.queue.releases_arrive(asking));
+        let arrive_or_push = poll_fn(|context| {
+            let ready =
+                self.poll_news(context).is_ready() || arrive.as_mut().poll(context).is_ready();
+            if ready {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        });
+        let timers = &self.queue.keeper.timers;
+        timers.before(latest, arrive_or_push).await;
     }
 }

@@ -13,6 +13,7 @@ use crate::keeper::Keeper;
 use crate::lease::LeaseOptions;
 use crate::queue::handoff::{Handoff, Successor};
 use crate::queue::{Admission, LeaseReturns, PlaceInLine};
+use crate::store::News;
 
 /// The questions that the queue has undone, and the leases that it has given back.
 #[derive(Default)]
@@ -269,4 +270,36 @@ fn a_lease_of_a_waiter_that_has_gone_is_given_back_and_that_of_a_guard_is_not() 
     assert!(handoff.lease().pick_up());
     drop(handoff);
     assert_eq!(*lock(&scene.undone.1), []);
+}
+
+#[test]
+fn a_contender_that_waits_for_a_release_of_its_process_keeps_its_turn() {
+    for pushed in [false, true] {
+        let scene = Scene::new();
+        let (contender, lease) = scene.asks();
+        let one = ShareLimit::permits(1).expect("in bounds");
+        let token = TokenSource::new(Address::random())
+            .fresh()
+            .with_share(Some(one));
+        let clock = scene.queue.keeper.timers.clock();
+        let ended = ActiveLease::new(&"k".into(), token, options(), clock);
+        scene.queue.note_unreleased(&ended);
+        let latest = scene.clock.now() + Duration::from_secs(5);
+        let mut arrives = Box::pin(contender.lets_releases_arrive(&lease, latest));
+        let context = &mut Context::from_waker(Waker::noop());
+        assert!(arrives.as_mut().poll(context).is_pending());
+        let mut waiter = scene.waits();
+        for _ in 0..10 {
+            assert!(
+                waiter.poll_verdict(context).is_pending(),
+                "it is not its turn"
+            );
+            scene.passes(2 * PATIENCE_WITH_UNPOLLED);
+        }
+        match pushed {
+            true => assert!(scene.queue.tell(&"k".into(), lease.token, News::Ask)),
+            false => scene.queue.confirm_release(&ended.release()),
+        }
+        assert!(arrives.as_mut().poll(context).is_ready());
+    }
 }
