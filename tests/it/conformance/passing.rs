@@ -157,8 +157,7 @@ pub(super) async fn while_no_other_process_waits_a_lease_stays_in_its_process(st
         }
         longest
     };
-    // More than these 32 show that the cohort is longer. On a busy machine a waiter that is late ends a run.
-    let wanted = if store.has_long_cohorts() { 40 } else { 4 };
+    let wanted = if store.has_long_cohorts() { 64 } else { 4 };
     wait::eventually("a lease is passed on again and again", async || {
         longest_run() > wanted
     })
