@@ -138,7 +138,7 @@ impl Queue {
     /// Waits until no release that may stand in the way of `asking` is under way in this process.
     async fn releases_arrive(&self, asking: &ActiveLease) {
         loop {
-            let mut confirmed = std::pin::pin!(self.confirmed.notified());
+            let mut confirmed = pin!(self.confirmed.notified());
             confirmed.as_mut().enable();
             if !self.is_releasing_before(asking) {
                 return;

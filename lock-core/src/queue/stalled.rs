@@ -4,7 +4,8 @@
 //! it may be the contender, with a place in the store's queue, a question in flight, or the key itself; or
 //! another task may have handed it a lease. A waiter whose turn has come has a moment to act. After that the
 //! next waiter of its process that is polled takes its turn, and steps over its lease. A waiter that was only
-//! slow keeps its place and stands in line again where it stood. Shares stand in several lines, and those of another line wait
+//! slow keeps its place and stands in line again where it stood. A waiter that lets a release of its process arrive before its
+//! next question keeps its turn. Shares stand in several lines, and those of another line wait
 //! for it as the waiters of other processes do.
 //!
 //! The keeper checks for stalled waiters. It wakes the waiters behind, and takes no turn away while they can

@@ -6,7 +6,7 @@ use crate::plan::{Plan, Topology, lock_name};
 use crate::server::Data;
 use crate::world::{Fault, MILLI, SECOND, State, sim};
 
-/// What a caller is told of a commit on PostgreSQL that no standby has confirmed.
+/// A call on PostgreSQL fails with this text if no standby has confirmed its commit.
 const UNCONFIRMED: &str = "has not confirmed the commit";
 
 /// A lock that its owner has passed on by a ticket.
