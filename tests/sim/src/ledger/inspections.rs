@@ -8,7 +8,7 @@ use super::late::are_late;
 use super::undisturbed::{START, is_quiet, promptly};
 use super::{Answer, Call, Claim, Ledger, Owning};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::world::{Fault, State};
+use crate::world::{Fault, Planned, State};
 
 /// What an operator saw of a key, at some time between two times.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Ledger {
                 let one_server = plan.topology != Topology::Redlock;
                 (one_server && !steps).then(|| wrong_state(&seen, state))?
             });
-            let wrong = wrong.or_else(|| silent_process(plan, &seen));
+            let wrong = wrong.or_else(|| silent_process(plan, state, &seen));
             let wrong = wrong.or_else(|| self.missed_owner(plan, &seen));
             if let Some(rule) = wrong {
                 self.violates(rule, format!("{seen:?}"));
@@ -159,8 +159,9 @@ fn has_changed(seen: &Seen, state: &State) -> bool {
     changes.any(|change| seen.asked <= change && change <= seen.answered)
 }
 
-/// A process that lives answers, and no connection listens for one that is dead.
-fn silent_process(plan: &Plan, seen: &Seen) -> Option<&'static str> {
+/// A process that lives answers, and no connection listens for one that is dead. A process replaces a connection that was silent
+/// in a freeze when it needs it next, which may be long behind the freeze, and hears nothing at that moment.
+fn silent_process(plan: &Plan, state: &State, seen: &Seen) -> Option<&'static str> {
     let mut holders = seen.holders.iter();
     let silent = holders.any(|holder| holder.process == HolderProcess::Silent);
     let begun = seen.asked.saturating_sub(promptly(plan));
@@ -171,6 +172,49 @@ fn silent_process(plan: &Plan, seen: &Seen) -> Option<&'static str> {
         Topology::Redlock => seen.asked < 2 * START,
         _ => seen.asked < START,
     };
-    (silent && !exits && !connects && is_quiet(plan, begun, seen.answered, |_| false))
+    let freezes = |it: &Planned| matches!(it.fault, Fault::Freeze { .. }) && it.at <= seen.answered;
+    let replaces = plan.faults.iter().any(freezes) && state.has_dialed_in(begun..=seen.answered);
+    (silent && !exits && !connects && !replaces && is_quiet(plan, begun, seen.answered, |_| false))
         .then_some("a process is silent without a fault")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{calm, with, world};
+    use super::*;
+    use crate::world::{MILLI, SECOND, Ways};
+
+    #[test]
+    fn a_process_is_silent_while_it_replaces_a_connection_that_a_freeze_has_silenced() {
+        let freeze = with(Fault::Freeze {
+            process: 0,
+            server: 0,
+            ways: Ways::Replies,
+        });
+        // The connection is replaced at this millisecond, and the operator asks in second 6.
+        let wrong = |plan: &Plan, dialed: u64| {
+            let seen = Seen {
+                key: 0,
+                asked: 6 * SECOND,
+                answered: 6 * SECOND + 250 * MILLI,
+                state: KeyState::Held,
+                holders: vec![SeenHolder {
+                    process: HolderProcess::Silent,
+                    token: None,
+                }],
+            };
+            let sim = world();
+            sim.change(|state| {
+                state.now = dialed * MILLI;
+                state.dial(0, 0);
+            });
+            let wrong = sim.look(|state| silent_process(plan, state, &seen).is_some());
+            sim.end();
+            wrong
+        };
+        assert!(!wrong(&freeze, 6_100));
+        assert!(wrong(&freeze, 5_000));
+        assert!(wrong(&freeze, 6_251));
+        assert!(wrong(&calm(), 6_100));
+    }
 }

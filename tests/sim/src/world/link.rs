@@ -1,5 +1,7 @@
 //! The way from one process to one server, in both directions.
 
+use std::ops::RangeInclusive;
+
 use super::{MILLI, State};
 use crate::plan::Plan;
 
@@ -34,6 +36,11 @@ fn slowest_tail(usual: u64) -> u64 {
 }
 
 impl State {
+    /// Returns whether a process began to connect in a span.
+    pub fn has_dialed_in(&self, span: RangeInclusive<u64>) -> bool {
+        self.connections.iter().any(|it| span.contains(&it.dialed))
+    }
+
     pub(super) fn link_of(&self, connection: usize) -> Link {
         let it = &self.connections[connection];
         let link = self.links.get(&(it.process, it.server));
