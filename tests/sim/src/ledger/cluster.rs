@@ -1,6 +1,6 @@
 //! Clusters: a refusal or a loss has a fault at its time that explains it, and a slot that moves is none.
 
-use super::late::{NO_ANSWER, NOT_CONFIRMED};
+use super::late::{NO_ANSWER, NO_TIME_LEFT, NOT_CONFIRMED};
 use super::waits::AFTERMATH;
 use super::{Answer, Call, Ledger, Owning};
 use crate::plan::{Plan, Topology, lock_name};
@@ -104,7 +104,10 @@ impl Plan {
 fn is_overdue_in_parts(plan: &Plan, call: &Call) -> bool {
     let timeout = plan.processes[call.process].operation_timeout;
     let (begin, end) = match &call.answer {
-        Answer::Refused(why) if why.contains(NO_ANSWER) => (call.asked, call.answered),
+        // The question at the end of a wait has the time of an operation, too.
+        Answer::Refused(why) if why.contains(NO_ANSWER) || why.contains(NO_TIME_LEFT) => {
+            (call.asked, call.answered)
+        }
         Answer::NotReleased(why) if why.contains(NOT_CONFIRMED) => {
             let begin = call.left.unwrap_or(call.asked);
             (begin, Some(begin + timeout))
@@ -232,9 +235,11 @@ mod tests {
             plan.processes[0].operation_timeout = 200 * MILLI;
             broken_at(&plan, Owning::Alone, second, why)
         };
-        assert!(broken(5, 2, NO_ANSWER).is_empty());
-        assert_eq!(broken(1, 2, NO_ANSWER), [BROKEN]);
-        assert_eq!(broken(5, 9, NO_ANSWER), [BROKEN]);
+        for why in [NO_ANSWER, NO_TIME_LEFT] {
+            assert!(broken(5, 2, why).is_empty());
+            assert_eq!(broken(1, 2, why), [BROKEN]);
+            assert_eq!(broken(5, 9, why), [BROKEN]);
+        }
         assert_eq!(broken(5, 2, "no connection"), [BROKEN]);
     }
 }

@@ -13,7 +13,7 @@ pub(super) const NOT_CONFIRMED: &str = "the release was not confirmed";
 /// The other errors of an acquire that has no answer in the time of an operation, in that and the time of its wait, and in the
 /// ttl.
 const IN_TIME: [&str; 2] = [NO_ANSWER, "no majority of the"];
-const NO_TIME_LEFT: &str = "the wait ended before the store answered";
+pub(super) const NO_TIME_LEFT: &str = "the wait ended before the store answered";
 const IN_THE_TTL: [&str; 2] = [
     "the store's answer came after the ttl had run out",
     "the lock ran out before it could be renewed",
