@@ -212,11 +212,12 @@ impl Postgres {
             if is_done || is_deaf {
                 continue;
             }
-            // The answer is from the snapshot of the statement, which may be older than the row that did not fit.
+            // The answer is from the snapshot of the statement, which may be older than the row that did not fit, but not
+            // older than the row that the writer has seen.
             let is_old = self.conflicts && !locked.contains(&want.place) && self.rng.one_in(2);
             let before = self.table.seen_before(&want.key, at.now);
             let row = match before {
-                Some(before) if is_old => before,
+                Some(before) if is_old && before.map_or(0, |row| row.rev) >= want.rev => before,
                 _ => self.table.row(&want.key),
             };
             let (rev, written) = (row.map(|row| row.rev), row.map(|row| row.at));
