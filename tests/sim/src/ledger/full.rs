@@ -32,7 +32,7 @@ impl Ledger {
                     self.violates("a share is refused before its wait is over", text);
                 }
                 if tells_all && !meets_itself {
-                    self.check_share_refusal(plan, &calm, &of_key, number);
+                    self.check_share_refusal(plan, state, &calm, &of_key, number);
                 }
                 if is_share {
                     self.check_full_process(plan, number);
@@ -41,11 +41,18 @@ impl Ledger {
         }
     }
 
-    fn check_share_refusal(&mut self, plan: &Plan, calm: &Calm, of_key: &[usize], number: usize) {
+    fn check_share_refusal(
+        &mut self,
+        plan: &Plan,
+        state: &State,
+        calm: &Calm,
+        of_key: &[usize],
+        number: usize,
+    ) {
         let call = &self.calls[number];
         let others: Vec<&Call> = of_key
             .iter()
-            .filter(|other| **other != number && self.meets(plan, calm, number, **other))
+            .filter(|other| **other != number && self.meets(plan, state, calm, number, **other))
             .map(|other| &self.calls[*other])
             .collect();
         let excluded = others.iter().any(|it| it.owning.excludes(call.owning));
@@ -70,7 +77,7 @@ impl Ledger {
     }
 
     /// Returns whether another call may have been in the key, or in its queue, while a call was asked.
-    fn meets(&self, plan: &Plan, calm: &Calm, number: usize, other: usize) -> bool {
+    fn meets(&self, plan: &Plan, state: &State, calm: &Calm, number: usize, other: usize) -> bool {
         let (call, it) = (&self.calls[number], &self.calls[other]);
         let answered = call.answered.unwrap_or(u64::MAX);
         // A process waits for its own releases that are in its way. Where replicas acknowledge, a lock is asked for on a
@@ -78,8 +85,7 @@ impl Ledger {
         let ended = match (&it.answer, plan.topology) {
             (Answer::Cancelled, _) => it.answered,
             (_, Topology::Replicas) => it.ended.or(it.left),
-            // The server does not have the script, which is sent behind a question that is on its way.
-            _ if self.is_first_share(it) => it.ended.or(it.left),
+            _ if is_released_twice(state, it) => it.ended.or(it.left),
             _ => it.left,
         };
         let is_own = calm.is_quiet && it.process == call.process;
@@ -97,12 +103,6 @@ impl Ledger {
         !only_asked
             && it.asked <= answered
             && (is_dead || self.is_in_the_way_until(plan, calm, other) >= call.asked)
-    }
-
-    /// Returns whether no share was released before a call ended its own one.
-    fn is_first_share(&self, call: &Call) -> bool {
-        let mut shares = self.calls.iter().filter(|it| it.owning != Owning::Alone);
-        call.left.is_some() && shares.all(|it| it.released.is_none() || it.released > call.left)
     }
 
     /// Returns whether as many owners as the limit of a call may have been inside.
@@ -134,6 +134,19 @@ impl Ledger {
             self.violates("a process that has all permits asks the server", text);
         }
     }
+}
+
+/// Returns whether a server did not know the script of a release. The script is then sent behind the questions that are on their
+/// way.
+fn is_released_twice(state: &State, call: &Call) -> bool {
+    let Some(left) = call.left else { return false };
+    let key = lock_name(call.keys[0]).into_bytes();
+    (0..state.hosts.len()).any(|server| {
+        let by_its_clock = |at: u64| state.server_time_at(server, at);
+        let span = by_its_clock(left)..=by_its_clock(call.ended.unwrap_or(state.now));
+        let times = state.hosts[server].server.not_known.get(&key);
+        times.is_some_and(|times| times.iter().any(|at| span.contains(at)))
+    })
 }
 
 /// Returns whether the library refused a call before the end of its wait.
@@ -259,5 +272,38 @@ mod tests {
         assert_eq!(broken_by(holds(1, 1_500), 1, 3_600), [rule]);
         assert_eq!(broken_by(holds(0, 1_500), 1, 3_400), [rule]);
         assert_eq!(broken_by(holds(0, 1_500), 1, 3_900), [rule]);
+    }
+
+    #[test]
+    fn a_release_by_a_script_that_the_server_does_not_know_is_in_the_way_of_a_later_call() {
+        // The server is asked at this time by a script that it does not know. The owner leaves at second 3, and its release is
+        // confirmed at second 4.
+        let broken = |asked: u64| {
+            let mut ledger = Ledger::default();
+            let owner = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(2));
+            let owner = &mut ledger.calls[owner];
+            (owner.answer, owner.left) = (Answer::Granted, Some(3 * SECOND));
+            (owner.ended, owner.released) = (Some(4 * SECOND), Some(4 * SECOND));
+            let call = asks(&mut ledger, Owning::READER, Some(0), 3, Some(4));
+            ledger.calls[call].asked += MILLI;
+            ledger.calls[call].answer = Answer::Busy;
+            let mut plan = calm();
+            plan.verbs = vec![Verb::Downgrade];
+            let sim = world();
+            sim.change(|state| {
+                let micros = state.server_time_at(0, asked);
+                let host = &mut state.hosts[0];
+                host.server
+                    .not_known
+                    .insert(lock_name(0).into_bytes(), vec![micros]);
+            });
+            sim.look(|state| ledger.check_share_refusals(&plan, state));
+            sim.end();
+            rules(&ledger)
+        };
+        let rule = "a call is refused that no other was in the way of";
+        assert!(broken(3 * SECOND + MILLI).is_empty());
+        assert_eq!(broken(2 * SECOND), [rule]);
+        assert_eq!(broken(5 * SECOND), [rule]);
     }
 }

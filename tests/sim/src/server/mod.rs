@@ -81,6 +81,8 @@ pub struct Server {
     pub scripts: u64,
     /// When scripts were asked about each key, in microseconds.
     pub asked: BTreeMap<Bytes, Vec<i64>>,
+    /// When a script that the server did not know was asked about each key, in microseconds.
+    pub not_known: BTreeMap<Bytes, Vec<i64>>,
     /// How often `CLIENT CACHING` was refused on one connection, at most.
     pub refused_caching: u32,
 

@@ -31,6 +31,10 @@ pub(super) fn eval_known(server: &mut Server, words: &[&[u8]]) -> Answer {
     let hash = words[1].to_ascii_lowercase();
     let known = Hash::try_from(hash).ok();
     let Some(hash) = known.filter(|hash| server.known.contains(hash)) else {
+        if let Some(key) = words.get(3).filter(|_| keys > 0) {
+            let times = server.not_known.entry(key.to_vec()).or_default();
+            times.push(server.micros);
+        }
         return Err(server.version.words().no_script.into());
     };
     server.run_script(&hash, &words[3..], keys)
