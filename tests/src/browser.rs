@@ -1,6 +1,7 @@
 //! Drives a real browser: reads the text that a user sees and sends real pointer events.
 
 mod driver;
+mod idle;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -14,40 +15,42 @@ use fantoccini::elements::Element;
 use fantoccini::{Client, Locator};
 
 use crate::wait;
-use driver::Driver;
+use idle::Session;
 
 pub use fantoccini;
 
-/// A headless Chromium with one window and a fresh profile.
+/// A headless Chromium with one window and without cookies.
 #[derive(Debug)]
 pub struct Browser {
     client: Client,
 }
 
 impl Browser {
-    /// Runs `test` with a browser of its own and always ends the browser afterwards.
+    /// Runs `test` with a browser that no other test uses at that time.
     ///
-    /// When the test panics, the session saves a picture of the window in the target folder and
-    /// prints its path.
+    /// When the test panics, the session saves a picture of the window in the target folder,
+    /// prints its path, and ends the browser. Otherwise the next test gets the browser, with a new window.
     ///
     /// # Panics
     ///
     /// Panics when `test` panics, when there is no browser (say [`needs!(browser)`](crate::needs)
     /// first), or when the browser does not start.
     pub async fn session<T>(test: impl AsyncFnOnce(&Browser) -> T) -> T {
-        let driver = Driver::start();
-        let client = driver.session().await;
-        let browser = Browser { client };
-
-        let outcome = caught(test(&browser)).await;
-        if outcome.is_err() {
-            browser.leave_a_picture().await;
+        let session = Session::idle_or_new().await;
+        let browser = Browser {
+            client: session.client.clone(),
+        };
+        match caught(test(&browser)).await {
+            Ok(value) => {
+                session.leave_to_the_next_test().await;
+                value
+            }
+            Err(panic) => {
+                browser.leave_a_picture().await;
+                session.end().await;
+                resume_unwind(panic)
+            }
         }
-        // A browser that is closed in order also removes its files outside the profile. The
-        // driver ends the browser in any case.
-        let _ = browser.client.close().await;
-        drop(driver);
-        outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Returns the WebDriver client, for operations that this type does not offer.

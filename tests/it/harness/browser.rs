@@ -57,7 +57,7 @@ async fn two_clicks_are_real_and_as_far_apart_as_asked() {
 }
 
 #[tokio::test]
-async fn a_browser_ends_with_its_session_and_a_panic_passes_through() {
+async fn a_panic_of_a_test_passes_through_its_browser() {
     needs!(browser);
     let address = serve_page().await;
     let session = tokio::spawn(Browser::session(async move |browser: &Browser| {

@@ -48,6 +48,8 @@ impl Driver {
         let port = Port::free();
         command
             .arg(format!("--port={}", port.number()))
+            // If the tests end without this browser's end, its watchdog removes the folder.
+            .current_dir(profile.path())
             .env("TMPDIR", profile.path())
             .env("HOME", profile.path());
         let process = ChildProcess::spawn(command);
