@@ -166,18 +166,13 @@ pub(crate) fn first_error(output: &str) -> String {
 
 /// Checks the packages whose files the faults change. The copy has the faults. The error is the short output of cargo.
 pub(crate) fn packages_of(copy: &Copy, faults: &[&Fault]) -> Result<(), String> {
+    let changed: Vec<&str> = edits(faults).map(|edit| edit.file.as_str()).collect();
     for manifest in manifests(copy, faults) {
         let mut command = Command::new("cargo");
         command
-            .args([
-                "check",
-                "-q",
-                "--locked",
-                "--all-features",
-                "--all-targets",
-                "--message-format=short",
-                "--manifest-path",
-            ])
+            .args(["check", "-q", "--locked", "--all-features"])
+            .args(targets(copy, &manifest, &changed))
+            .args(["--message-format=short", "--manifest-path"])
             .arg(manifest)
             .current_dir(&copy.root)
             .env("CARGO_TARGET_DIR", &copy.shared)
@@ -192,11 +187,28 @@ pub(crate) fn packages_of(copy: &Copy, faults: &[&Fault]) -> Result<(), String> 
     Ok(())
 }
 
+/// Returns cargo's arguments for the targets of a package to which the changed files belong. A library with its tests has all of
+/// its own files.
+fn targets(copy: &Copy, manifest: &Path, changed: &[&str]) -> &'static [&'static str] {
+    let package = manifest.parent().expect("the folder of a manifest");
+    let is_of_the_library = |file: &&str| {
+        let path = copy.root.join(file);
+        !path.starts_with(package) || path.starts_with(package.join("src"))
+    };
+    match !changed.is_empty() && changed.iter().all(is_of_the_library) {
+        true => &["--lib", "--profile", "test"],
+        false => &["--all-targets"],
+    }
+}
+
 /// Returns the manifests of the packages whose Rust files the faults change.
 fn manifests(copy: &Copy, faults: &[&Fault]) -> BTreeSet<PathBuf> {
-    let edits = faults.iter().flat_map(|fault| &fault.edits);
-    let manifests = edits.filter_map(|edit| manifest(&copy.root, &edit.file));
+    let manifests = edits(faults).filter_map(|edit| manifest(&copy.root, &edit.file));
     manifests.collect()
+}
+
+fn edits<'a>(faults: &'a [&Fault]) -> impl Iterator<Item = &'a Edit> {
+    faults.iter().flat_map(|fault| &fault.edits)
 }
 
 /// Returns the manifest of the package that has a file. `None`: the file is in no package, or not Rust.

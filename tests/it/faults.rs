@@ -1,7 +1,7 @@
 //! Checks that the seeded faults fit the present source. `cargo run -p lock-tests --bin
 //! faults` runs them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use lock_tests::faults::{self, Simulated};
@@ -50,7 +50,7 @@ fn every_test_that_must_notice_a_fault_exists() {
     ];
     let lines = lists.iter().flat_map(|list| list.lines());
     conformance.extend(lines.filter_map(|line| line.trim().strip_suffix(',').map(str::to_owned)));
-    let mut missing = Vec::new();
+    let (mut missing, mut tests_of) = (Vec::new(), BTreeMap::new());
     for fault in faults::read(&workspace).expect("rows") {
         let (package, binary) = fault.suite().expect("two words");
         let folder = match (package, binary) {
@@ -58,7 +58,9 @@ fn every_test_that_must_notice_a_fault_exists() {
             (package, "lib") => format!("{package}/src"),
             (package, binary) => format!("{package}/tests/{binary}"),
         };
-        let tests = tests_in(&folder);
+        let tests = tests_of
+            .entry(folder)
+            .or_insert_with_key(|folder| tests_in(folder));
         // The search does not see a module inside a file, nor that `state_tests.rs` is the module `tests` of `state.rs`.
         let inline = |name: &str| name.replace("::tests::", "::");
         let beside = |name: &str| name.replace("::tests::", "_tests::");
