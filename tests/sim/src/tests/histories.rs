@@ -71,7 +71,7 @@ fn run(topology: Topology, share: u64) {
 
 #[test]
 fn one_server_keeps_every_promise() {
-    run(Topology::One, 56);
+    run(Topology::One, 48);
 }
 
 #[test]
