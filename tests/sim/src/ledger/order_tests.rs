@@ -5,6 +5,7 @@ use lock_core::operator::{HolderProcess, KeyState};
 use super::tests::{asks, calm, owns, rules, with, world};
 use super::{Answer, Ledger, List, Order, Ordered, Owning, PassedOn, Seen, SeenHolder};
 use crate::plan::Topology;
+use crate::server::Refusal;
 use crate::world::{Fault, Late, MILLI, SECOND};
 
 /// A ledger in which key 0 has an owner from 2 s on, who has passed it on at 4 s, for 3 s.
@@ -76,6 +77,26 @@ fn a_refusal_uses_no_ticket_up_unless_its_commit_was_not_confirmed() {
         ledger.check_tickets(&calm());
         assert_eq!(rules(&ledger), broken);
     }
+}
+
+#[test]
+fn a_refusal_that_begins_behind_a_request_may_use_a_ticket_up_where_replicas_acknowledge() {
+    let broken = |acks: u16, at: u64| {
+        let mut plan = with(Fault::Refuse {
+            server: 0,
+            refusal: Refusal::ReadOnly,
+        });
+        (plan.acks, plan.faults[0].at) = (acks, at * SECOND);
+        let mut ledger = passed_on();
+        uses(&mut ledger, 5, Answer::Refused("Unavailable".to_owned()));
+        uses(&mut ledger, 6, Answer::NoTicket);
+        ledger.check_tickets(&plan);
+        rules(&ledger)
+    };
+    let rule = "a good ticket does not work";
+    assert!(broken(1, 5).is_empty());
+    assert_eq!(broken(0, 5), [rule]);
+    assert_eq!(broken(1, 4), [rule]);
 }
 
 #[test]

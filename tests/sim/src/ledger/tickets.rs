@@ -1,10 +1,10 @@
 //! A ticket works once, the key is not free before that, and the fencing token stays.
 
 use super::undisturbed::{is_quiet, may_stop_before, promptly};
-use super::{Answer, Asks, Claim, Ledger, Ordered, Owning};
+use super::{Answer, Asks, Call, Claim, Ledger, Ordered, Owning};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::server::Data;
-use crate::world::{Fault, MILLI, SECOND, State, sim};
+use crate::world::{Fault, MILLI, Planned, SECOND, State, sim};
 
 /// A call on PostgreSQL fails with this text if no standby has confirmed its commit.
 const UNCONFIRMED: &str = "has not confirmed the commit";
@@ -145,9 +145,11 @@ impl Ledger {
                 let it = &self.calls[*number];
                 // An answer of before says that the ticket was there.
                 let may_use = match &it.answer {
-                    // A refusal does nothing. A request without an answer may have used it, and one whose commit no standby
+                    // A refusal does nothing. A request without an answer may have used it, and one that no replica or standby
                     // has confirmed has used it.
-                    Answer::Refused(why) => !is_quiet || why.contains(UNCONFIRMED),
+                    Answer::Refused(why) => {
+                        !is_quiet || why.contains(UNCONFIRMED) || begins_to_refuse(plan, it)
+                    }
                     Answer::NoTicket => false,
                     _ => true,
                 };
@@ -229,4 +231,12 @@ impl Ledger {
             self.violates("a ticket is made after the end of its lease", text);
         }
     }
+}
+
+/// Returns whether a server began to refuse while a call asked it. Where replicas acknowledge, the server may have taken the
+/// request then, and refused the `WAIT` behind it.
+fn begins_to_refuse(plan: &Plan, call: &Call) -> bool {
+    let span = call.asked..=call.answered.unwrap_or(u64::MAX);
+    let begins = |it: &Planned| matches!(it.fault, Fault::Refuse { .. }) && span.contains(&it.at);
+    plan.acks > 0 && plan.faults.iter().any(begins)
 }
