@@ -151,15 +151,20 @@ pub(super) fn keep_requests(plan: &Plan, process: usize) -> impl Iterator<Item =
     plan.faults.iter().filter(move |it| {
         let keeps = matches!(
             it.fault,
-            Fault::Late { .. } | Fault::Freeze { .. } | Fault::Hold { .. }
+            Fault::Late { .. } | Fault::Freeze { .. } | Fault::Hold { .. } | Fault::Slow { .. }
         );
         keeps && it.fault.process() == Some(process)
     })
 }
 
-/// When the requests that a fault has kept have arrived. The sender tries again some time after the fault.
+/// When the requests that a fault has kept have arrived. The sender tries again some time after the fault. On a slow link, the
+/// last one takes up to one and a half times as long as the link is slow by.
 pub(super) fn arrives_by(fault: &Planned) -> u64 {
-    fault.end() + RETRANSMISSION + ARRIVES
+    let keeps = match fault.fault {
+        Fault::Slow { by, .. } => by + by / 2,
+        _ => RETRANSMISSION,
+    };
+    fault.end() + keeps + ARRIVES
 }
 
 /// Returns until when an entry that a call has left in the queue may have the key, after its lock was released. Where replicas
@@ -208,6 +213,20 @@ mod tests {
         assert_ne!(beyond(freezes(0), 0, None, over - 1), 0);
         assert_eq!(beyond(freezes(0), 0, None, over), 0);
         assert_eq!(beyond(freezes(1), 0, None, over - 1), 0);
+    }
+
+    #[test]
+    fn a_request_on_a_slow_link_arrives_some_time_after_the_fault() {
+        let by = 600 * MILLI;
+        let slow = |process| Fault::Slow {
+            process,
+            server: 0,
+            by,
+        };
+        let over = 2 * SECOND + by + by / 2 + ARRIVES;
+        assert_ne!(beyond(slow(0), 0, None, over - 1), 0);
+        assert_eq!(beyond(slow(0), 0, None, over), 0);
+        assert_eq!(beyond(slow(1), 0, None, over - 1), 0);
     }
 
     #[test]

@@ -70,11 +70,13 @@ impl Ledger {
         let (asked, answered) = self.span_of(refused);
         let asked = asked.saturating_sub(self.shared_from(plan, refused));
         let steps = plan.clock_steps();
+        let refused_by = self.calls[refused.call].process;
         let is_caused = self.kept.cooldowns.iter().any(|cooldown| {
             let call = &self.calls[cooldown.call];
             let over = match call.released {
                 Some(released) if plan.topology != Topology::Redlock => {
-                    released + cooldown.span / 100 * 101 + 10 * MILLI + steps
+                    let lasts = cooldown.span / 100 * 101 + 10 * MILLI;
+                    released + lasts + steps + clock_behind(plan, refused_by)
                 }
                 _ => u64::MAX,
             };
@@ -121,5 +123,68 @@ impl Ledger {
                 [text, self.show(refused.call)].concat(),
             );
         }
+    }
+}
+
+/// By how much a process may take PostgreSQL's clock to be behind, because the answer that told it was on a slow link.
+fn clock_behind(plan: &Plan, process: usize) -> u64 {
+    let slow = plan.faults.iter().filter_map(|it| match it.fault {
+        Fault::Slow {
+            process: of, by, ..
+        } if of == process => Some(by + by / 2),
+        _ => None,
+    });
+    match plan.topology {
+        Topology::Postgres => slow.max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, rules, with};
+    use super::super::{Answer, Owning};
+    use super::*;
+    use crate::world::SECOND;
+
+    #[test]
+    fn on_a_slow_link_a_cooldown_on_postgresql_seems_to_last_longer() {
+        // A cooldown of a second begins at second 3. Process 0 is refused for it so long behind its end.
+        let broken = |topology, process, behind: u64| {
+            let mut plan = with(Fault::Slow {
+                process,
+                server: 0,
+                by: 400 * MILLI,
+            });
+            plan.topology = topology;
+            plan.processes[0].operation_timeout = 200 * MILLI;
+            let mut ledger = Ledger::default();
+            let owner = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(2));
+            let ended = 3 * SECOND;
+            let call = &mut ledger.calls[owner];
+            (call.answer, call.left, call.released) = (Answer::Granted, Some(ended), Some(ended));
+            ledger.kept.cooldowns.push(Cooldown {
+                call: owner,
+                ended,
+                span: SECOND,
+                lasts: None,
+            });
+            let call = asks(&mut ledger, Owning::Alone, Some(0), 4, Some(5));
+            ledger.calls[call].asked += behind;
+            let refused = Refused {
+                call,
+                key: 0,
+                record: None,
+                is_cooling_down: true,
+                retry_after: None,
+            };
+            ledger.check_cause(&plan, &refused);
+            rules(&ledger)
+        };
+        let rule = "a key cools down after no owner";
+        assert!(broken(Topology::Postgres, 0, 800 * MILLI).is_empty());
+        assert_eq!(broken(Topology::Postgres, 0, 900 * MILLI), [rule]);
+        assert_eq!(broken(Topology::Postgres, 1, 800 * MILLI), [rule]);
+        assert_eq!(broken(Topology::One, 0, 800 * MILLI), [rule]);
     }
 }

@@ -205,13 +205,29 @@ fn held_by_the_dead_until(plan: &Plan, state: &State, calm: &Calm, call: &Call) 
             .texts
             .get(lock_name(call.keys[0]).as_bytes());
         let mut texts = texts.into_iter().flatten().filter(|it| it.0 <= last);
-        texts.next_back().is_some_and(|it| is_its(&it.1))
+        let shares = state.hosts[server].texts.get(&shares_of(call.keys[0]));
+        let mut shares = shares
+            .into_iter()
+            .flatten()
+            .filter(|it| (call.asked..=last).contains(&it.0));
+        texts.next_back().is_some_and(|it| is_its(&it.1)) || shares.any(|it| is_its(&it.1))
     });
     if has_it {
         last + call.ttl + call.ttl / 50
     } else {
         0
     }
+}
+
+/// The name of the set of the shares of a key.
+fn shares_of(key: usize) -> Vec<u8> {
+    let name = lock_name(key);
+    let name = name.strip_prefix("lockkit:").expect("the prefix");
+    let set = match name.starts_with('{') {
+        true => format!("lockkit:!st:{name}"),
+        false => format!("lockkit:!s:{{{name}}}"),
+    };
+    set.into_bytes()
 }
 
 /// Returns whether a call was refused at once, and left nothing.
@@ -227,8 +243,8 @@ mod tests {
     use crate::world::Planned;
 
     /// The rules that are broken where a waiter waits for a minute beside one whose process was killed at second 5, and the
-    /// server had this value in the key from second 4 on.
-    fn broken(value: &[u8]) -> Vec<&'static str> {
+    /// server had this value in this key from second 4 on.
+    fn broken(owning: Owning, key: &[u8], value: &[u8]) -> Vec<&'static str> {
         let mut plan = calm();
         plan.verbs = vec![Verb::Acquire, Verb::Read];
         plan.faults.push(Planned {
@@ -237,7 +253,7 @@ mod tests {
             fault: Fault::Kill { process: 0 },
         });
         let mut ledger = Ledger::default();
-        let dead = asks(&mut ledger, Owning::Alone, None, 2, None);
+        let dead = asks(&mut ledger, owning, None, 2, None);
         ledger.calls[dead].ttl = 300 * SECOND;
         let waiter = asks(&mut ledger, Owning::Alone, None, 3, None);
         ledger.calls[waiter].process = 1;
@@ -246,9 +262,7 @@ mod tests {
             let card: [&[u8]; 3] = [b"SET", b"lockkit:!h:00000000000000aa", b"1\nhost-0"];
             state.stranger_runs(0, &card);
             let values = vec![(4 * SECOND, value.to_vec())];
-            state.hosts[0]
-                .texts
-                .insert(lock_name(0).into_bytes(), values);
+            state.hosts[0].texts.insert(key.to_vec(), values);
             state.now = 60 * SECOND;
         });
         sim.look(|state| ledger.check_turns(&plan, state));
@@ -258,8 +272,13 @@ mod tests {
 
     #[test]
     fn a_waiter_may_have_been_granted_its_lock_in_the_moment_in_which_it_was_killed() {
-        assert!(broken(b"00000000000000aa/0").is_empty());
         let rule = "a call waits though the key has room for it";
-        assert_eq!(broken(b"00000000000000bb/0"), [rule]);
+        for (owning, key) in [
+            (Owning::Alone, lock_name(0).into_bytes()),
+            (Owning::READER, shares_of(0)),
+        ] {
+            assert!(broken(owning, &key, b"00000000000000aa/0").is_empty());
+            assert_eq!(broken(owning, &key, b"00000000000000bb/0"), [rule]);
+        }
     }
 }

@@ -46,7 +46,7 @@ pub use self::machine::LONGEST_STOP;
 use self::network::Connection;
 pub use self::network::{RETRANSMISSION, Ways};
 pub use self::process::Process;
-pub use self::servers::Host;
+pub use self::servers::{Host, Lives};
 use self::tasks::{Slot, WakeList};
 pub use self::writes::{Kind, Write};
 use crate::rng::Rng;

@@ -195,6 +195,7 @@ impl State {
         for change in &changes {
             self.note_key(server, &change.key, change.now.as_ref());
             self.note_text(server, change);
+            self.note_shares(server, change);
             self.note_write(server, change);
         }
         self.send_to_replicas(server, &changes);
@@ -224,6 +225,20 @@ impl State {
             let given = host.given.entry(change.key.clone()).or_default();
             given.push((now, clock - *score as i64));
         }
+    }
+
+    /// Notes the shares that have entered a set of owners, as texts of the set.
+    fn note_shares(&mut self, server: usize, change: &Change) {
+        let set = match change.now.as_ref().map(|entry| &entry.data) {
+            Some(Data::Sorted(set)) if change.key.starts_with(b"lockkit:!s") => set,
+            _ => return,
+        };
+        let (now, host) = (self.now, &mut self.hosts[server]);
+        let before = host.queues.get(&change.key);
+        let is_new = |share: &Bytes| before.is_none_or(|before| before.score(share).is_none());
+        let new = set.members().iter().filter(|(_, share)| is_new(share));
+        let texts = host.texts.entry(change.key.clone()).or_default();
+        texts.extend(new.map(|(_, share)| (now, share.clone())));
     }
 
     /// Notes the state of a key from now on.
