@@ -1,6 +1,6 @@
 //! An owner notices soon that its key was deleted.
 
-use super::{Claim, Ledger};
+use super::{Call, Claim, Ledger};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::world::{Fault, Kind, MILLI, Planned, SECOND, State, Write};
 
@@ -111,16 +111,34 @@ impl Ledger {
 
     /// The server tells every client.
     fn notices_a_flush_within(&self, plan: &Plan, claim: &Claim, lost: u64) -> u64 {
-        let unheard = |fault: &Fault| {
-            let ends = matches!(fault, Fault::EndConnections { .. } | Fault::Cut { .. });
-            ends.then_some(SECOND)
-        };
-        let process = self.calls[claim.call].process;
-        let is_untold = plan.topology == Topology::Postgres;
-        match is_untold || plan.touches(process, (lost, lost), unheard) {
+        match hears_no_flush(plan, self.calls[claim.call].process, lost) {
             true => self.notices_within(plan, claim, lost),
             false => plan.segments(4) + LOOKS * 3 * plan.far,
         }
+    }
+
+    /// The time by which a waiter is served, where the key is free since `free`: a flush has met a lock whose owner is not told of
+    /// it, and notices it at the next renewal. The message about the flush has come before the answer of the lock, or the
+    /// connection that brings it had just ended.
+    pub(super) fn flushed_unheard_until(&self, plan: &Plan, waiter: &Call, free: u64) -> u64 {
+        let flushes = plan.faults.iter();
+        let flushes = flushes.filter(|it| matches!(it.fault, Fault::Flush { .. }));
+        let owners = self.calls.iter().filter(|it| it.keys == waiter.keys);
+        let noticed = owners.filter_map(|it| {
+            let (granted, left) = (it.answered?, it.left?);
+            let last_known = flushes.clone().filter_map(|flush| {
+                let heard = flush.at..=flush.end() + plan.segments(1);
+                let asks = granted.saturating_sub(plan.segments(6));
+                let is_amid = asks <= *heard.end() && flush.at <= granted;
+                let is_over = granted < flush.at && flush.at < left;
+                let is_unheard = is_over && hears_no_flush(plan, it.process, flush.at);
+                let known = if is_amid { granted } else { flush.at };
+                (heard.contains(&free) && (is_amid || is_unheard)).then_some(known)
+            });
+            let notices = last_known.max()? + (it.ttl / 3).min(10 * SECOND) * 101 / 100;
+            Some(notices.min(left) + plan.segments(4))
+        });
+        noticed.max().unwrap_or(0)
     }
 
     /// Returns whether the owner may not hear the server at the time.
@@ -129,6 +147,15 @@ impl Ledger {
         let span = (lost.saturating_sub(plan.segments(4)), lost + limit);
         plan.touches(process, span, |fault| fault.disturbs())
     }
+}
+
+/// Returns whether a process is not told of a flush: its connections have just ended, or PostgreSQL tells no client.
+fn hears_no_flush(plan: &Plan, process: usize, flushed: u64) -> bool {
+    let unheard = |fault: &Fault| {
+        let ends = matches!(fault, Fault::EndConnections { .. } | Fault::Cut { .. });
+        ends.then_some(SECOND)
+    };
+    plan.topology == Topology::Postgres || plan.touches(process, (flushed, flushed), unheard)
 }
 
 fn restart() -> Fault {

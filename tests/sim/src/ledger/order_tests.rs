@@ -4,7 +4,7 @@ use lock_core::operator::{HolderProcess, KeyState};
 
 use super::tests::{asks, calm, owns, rules, with, world};
 use super::{Answer, Ledger, List, Order, Ordered, Owning, PassedOn, Seen, SeenHolder};
-use crate::plan::Topology;
+use crate::plan::{Topology, lock_name};
 use crate::server::Refusal;
 use crate::world::{Fault, Late, MILLI, SECOND};
 
@@ -343,4 +343,25 @@ fn an_operator_is_refused_without_a_fault_only_where_segments_take_longer_than_u
         sim.end();
         assert_eq!(rules(&ledger), broken);
     }
+}
+
+#[test]
+fn a_replica_must_have_a_lock_that_was_passed_on_only_while_its_process_has_it() {
+    let broken = |value: &[u8]| {
+        let mut plan = calm();
+        plan.topology = Topology::Replicas;
+        let mut ledger = Ledger::default();
+        let sim = world();
+        sim.change(|state| {
+            let card: [&[u8]; 3] = [b"SET", b"lockkit:!h:00000000000000aa", b"1\nhost-0"];
+            state.stranger_runs(0, &card);
+            state.stranger_runs(0, &[b"SET", lock_name(0).as_bytes(), value]);
+        });
+        sim.look(|state| ledger.check_replicas(&plan, state, 0, 0));
+        sim.end();
+        rules(&ledger)
+    };
+    let rule = "no replica has a lock that was passed on";
+    assert_eq!(broken(b"00000000000000aa/0"), [rule]);
+    assert!(broken(b"00000000000000bb/0").is_empty());
 }

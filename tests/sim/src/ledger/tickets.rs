@@ -1,9 +1,10 @@
 //! A ticket works once, the key is not free before that, and the fencing token stays.
 
+use super::dead::addresses;
 use super::undisturbed::{is_quiet, may_stop_before, promptly};
 use super::{Answer, Asks, Call, Claim, Ledger, Ordered, Owning};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::server::Data;
+use crate::server::{Bytes, Data};
 use crate::world::{Fault, MILLI, Planned, SECOND, State, sim};
 
 /// A call on PostgreSQL fails with this text if no standby has confirmed its commit.
@@ -86,8 +87,9 @@ impl Ledger {
         }
     }
 
-    /// Checks that the ticket is known to a replica, as the manager asks for.
-    pub fn check_replicas(&mut self, plan: &Plan, state: &State, key: usize) {
+    /// Checks that the ticket of a process is known to a replica, as the manager asks for. The process may have stood still since
+    /// the answer, and another one may have the key.
+    pub fn check_replicas(&mut self, plan: &Plan, state: &State, process: usize, key: usize) {
         if plan.topology != Topology::Replicas || plan.loses_data() || !self.orders.is_empty() {
             return;
         }
@@ -99,8 +101,10 @@ impl Ledger {
                 _ => None,
             }
         });
+        let addresses = addresses(state, process);
+        let is_its = |text: &Bytes| addresses.iter().any(|its| text.starts_with(its));
         let master = values.next().flatten();
-        if master.is_some() && values.all(|replica| replica != master) {
+        if master.as_ref().is_some_and(is_its) && values.all(|replica| replica != master) {
             let text = format!("k{key} at {:.6}", state.now as f64 / 1e9);
             self.violates("no replica has a lock that was passed on", text);
         }

@@ -187,7 +187,7 @@ impl Ledger {
             if is_near && from > free + limit {
                 let call = &self.calls[number];
                 free = free.max(self.left_amid_the_dead(plan, call, ended).min(from));
-                free = free.max(self.granted_amid_a_flush(plan, call, ended).min(from));
+                free = free.max(self.flushed_unheard_until(plan, call, ended).min(from));
                 let call = &self.calls[number];
                 if is_given_unseen(plan, state, call, from)
                     || is_untold(plan, state, call.keys[0], ended)
@@ -235,25 +235,6 @@ impl Ledger {
             (is_amid && has_many(free)).then_some(dies + LAST_RESORT)
         });
         deaths.max().unwrap_or(0)
-    }
-
-    /// The time by which a waiter is served, where the key is free since `free`: a flush has met a lock whose answer was on its
-    /// way, and the message about the flush has come before that answer. Its owner notices it at the next renewal.
-    fn granted_amid_a_flush(&self, plan: &Plan, waiter: &Call, free: u64) -> u64 {
-        let flushes = plan.faults.iter();
-        let flushes = flushes.filter(|it| matches!(it.fault, Fault::Flush { .. }));
-        let owners = self.calls.iter().filter(|it| it.keys == waiter.keys);
-        let noticed = owners.filter_map(|it| {
-            let granted = it.answered.filter(|_| it.left.is_some())?;
-            let is_amid = flushes.clone().any(|flush| {
-                let heard = flush.at..=flush.end() + plan.segments(1);
-                let asks = granted.saturating_sub(plan.segments(6));
-                heard.contains(&free) && asks <= *heard.end() && flush.at <= granted
-            });
-            let notices = granted + (it.ttl / 3).min(10 * SECOND) * 101 / 100;
-            is_amid.then_some(notices.min(it.left?) + plan.segments(4))
-        });
-        noticed.max().unwrap_or(0)
     }
 }
 

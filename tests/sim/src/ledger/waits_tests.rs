@@ -95,7 +95,10 @@ fn a_key_is_free_beside_a_waiter_only_where_a_process_dies_between_two_calls_of_
 /// The rules that are broken where the server is flushed at second 4, a call of this process was granted the key a moment
 /// later and notices it at its next renewal, after a third of its ttl, and another process waits until it does.
 fn broken_by_a_flush(granted: u64, ttl: u64, left: u64) -> Vec<&'static str> {
-    let mut plan = calm();
+    broken_by_a_flush_of(calm(), granted, ttl, left)
+}
+
+fn broken_by_a_flush_of(mut plan: Plan, granted: u64, ttl: u64, left: u64) -> Vec<&'static str> {
     let its = plan.processes[0].clone();
     plan.processes = vec![its.clone(), its];
     (plan.ttls, plan.latency, plan.habits.blocks) = (vec![ttl * 1_000], MILLI, 0);
@@ -132,6 +135,19 @@ fn an_owner_whose_answer_meets_a_flush_notices_it_at_its_next_renewal() {
     assert_eq!(broken_by_a_flush(3_990, 9, 7), [rule]);
     assert_eq!(broken_by_a_flush(4_900, 9, 7), [rule]);
     assert_eq!(broken_by_a_flush(4_010, 6, 7), [rule]);
+}
+
+#[test]
+fn an_owner_whose_connections_have_just_ended_notices_a_flush_at_its_next_renewal() {
+    let broken = |ended: u64, granted: u64, left: u64| {
+        let mut plan = with(Fault::EndConnections { server: 0 });
+        (plan.faults[0].at, plan.faults[0].lasts) = (ended * MILLI, MILLI);
+        broken_by_a_flush_of(plan, granted, 9, left)
+    };
+    let rule = "a call waits beside a free key";
+    assert!(broken(3_950, 3_900, 7).is_empty());
+    assert_eq!(broken(3_950, 3_900, 9), [rule]);
+    assert_eq!(broken(2_500, 3_900, 7), [rule]);
 }
 
 #[test]

@@ -146,7 +146,8 @@ impl Worker {
         let ends = asked + remaining as u64;
         ledger(|it| it.check_made_in_time(&self.plan, call, ends));
         if now < asked + pick_up / 2 {
-            sim().look(|state| ledger(|it| it.check_replicas(&self.plan, state, key)));
+            sim()
+                .look(|state| ledger(|it| it.check_replicas(&self.plan, state, self.process, key)));
         }
         Some(ledger(|it| it.passes_on(passed_on)))
     }
@@ -197,7 +198,7 @@ impl Worker {
             let text = format!("{token}: {}", guard.fencing_token());
             ledger(|it| it.violates("a ticket changes the fencing token", text));
         }
-        sim().look(|state| ledger(|it| it.check_replicas(&self.plan, state, key)));
+        sim().look(|state| ledger(|it| it.check_replicas(&self.plan, state, self.process, key)));
         Box::pin(self.hold_and_pass_on(call, guard, &draw)).await;
     }
 }
