@@ -1,9 +1,11 @@
 //! Keys that stay taken when their owners have ended: by a record, or by a cooldown.
 
+use std::collections::BTreeSet;
+
 use lock_core::Error;
 use lock_core::middleware::{Forgotten, RecordOutcome};
 
-use super::Ledger;
+use super::{Call, Ledger};
 use crate::plan::{MOST_KEYS, Plan, Topology, key_name};
 use crate::server::Refusal;
 use crate::world::{Fault, SECOND, sim};
@@ -70,6 +72,23 @@ pub struct Kept {
 }
 
 impl Ledger {
+    /// The keys that stay taken because a record found no memory: its own, and the lower keys of a call that waits for one of
+    /// these without end, because the call holds them meanwhile.
+    pub(super) fn taken_without_room(&self, plan: &Plan) -> BTreeSet<usize> {
+        let records = self.kept.records.iter().filter(|it| it.has_no_room(plan));
+        let mut taken: BTreeSet<usize> = records.map(|it| it.key).collect();
+        // From the highest key on, because only lower ones are added.
+        for key in (0..plan.keys).rev() {
+            if taken.contains(&key) {
+                let waits =
+                    |it: &&Call| (it.answered, it.wait) == (None, None) && it.keys.contains(&key);
+                let keys = self.calls.iter().filter(waits).flat_map(|it| &it.keys);
+                taken.extend(keys.filter(|lower| **lower < key));
+            }
+        }
+        taken
+    }
+
     /// Notes a record that is on its way. Returns its number.
     pub fn leaves_record(&mut self, record: Record) -> usize {
         self.kept.records.push(record);

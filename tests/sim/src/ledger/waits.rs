@@ -33,6 +33,7 @@ impl Ledger {
         let has_sets = plan.has_shares() || plan.verbs.contains(&Verb::Several);
         let forgets = deletes && has_sets;
         let is_back = |key: &usize| is_brought_back(plan, state, *key);
+        let stuck = self.taken_without_room(plan);
         for number in 0..self.calls.len() {
             let call = &self.calls[number];
             // A key whose record found no memory stays taken for a ttl.
@@ -48,6 +49,7 @@ impl Ledger {
                 // The key may stay with a process that was killed, or with shares whose set was deleted.
                 (None, None) if kills || forgets => None,
                 (None, None) if call.keys.iter().any(is_back) => None,
+                (None, None) if call.keys.iter().any(|key| stuck.contains(key)) => None,
                 (None, _) => Some("a call is never answered"),
                 (Some(answered), Some(wait)) => {
                     let due = (call.asked + wait).max(call.rests.unwrap_or(0));

@@ -1,6 +1,8 @@
 //! A process that dies between two calls of its release, a lock whose answer meets a flush, a waiter that
 //! the server has forgotten, and one that is not told of its grant.
 
+use lock_core::middleware::RecordOutcome;
+
 use super::super::tests::{asks, calm, rules, with, world};
 use super::super::{Answer, Owning};
 use super::*;
@@ -272,4 +274,42 @@ fn a_call_has_no_answer_only_beside_a_long_lease_whose_release_a_crash_has_lost(
     };
     assert!(!broken(SECOND));
     assert!(broken(SECOND - 1));
+}
+
+#[test]
+fn a_call_has_no_answer_behind_those_that_wait_for_a_key_whose_record_found_no_memory() {
+    let mut plan = calm();
+    plan.keys = 3;
+    let broken = |outcome, full: usize, chain: &[[usize; 2]], key: usize, wait| {
+        let mut ledger = Ledger::default();
+        let owner = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
+        ledger.calls[owner].keys = vec![full];
+        ledger.leaves_record(Record {
+            call: owner,
+            key: full,
+            bytes: b"paid".to_vec(),
+            lifetime: 60 * SECOND,
+            ended: 2 * SECOND,
+            lasts: None,
+            on: vec![0],
+            outcome: Some((outcome, 2 * SECOND)),
+        });
+        for keys in chain {
+            let call = asks(&mut ledger, Owning::Alone, None, 3, None);
+            ledger.calls[call].keys = keys.to_vec();
+        }
+        let call = asks(&mut ledger, Owning::Alone, wait, 5, None);
+        ledger.calls[call].keys = vec![key];
+        let sim = world();
+        sim.look(|state| ledger.check_waits(&plan, state));
+        sim.end();
+        rules(&ledger).contains(&"a call is never answered")
+    };
+    let (failed, chain) = (RecordOutcome::Failed, [[0, 1], [1, 2]]);
+    assert!(!broken(failed, 2, &chain, 0, None));
+    assert!(broken(RecordOutcome::Stored, 2, &chain, 0, None));
+    assert!(broken(failed, 2, &chain[..1], 0, None));
+    // A higher key is not held.
+    assert!(broken(failed, 0, &chain[..1], 1, None));
+    assert!(broken(failed, 2, &chain, 0, Some(SECOND)));
 }
