@@ -28,7 +28,7 @@ pub(super) fn contains(nodes: NodeSet, node: usize) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct VoteLedger {
     known: Mutex<Entries>,
-    /// Notified when a question is resolved.
+    /// Notified when a question is resolved, or the lease is over.
     bell: Notify,
 }
 
@@ -117,12 +117,15 @@ impl VoteLedger {
 
     pub(super) fn pause(&self) {
         self.known().over = true;
+        self.bell.notify_waiters();
     }
 
     pub(super) fn end(&self) {
         let mut known = self.known();
         known.over = true;
         known.ended = true;
+        drop(known);
+        self.bell.notify_waiters();
     }
 
     /// Claims the right to ask the node for the lease, until the question is resolved or undone. `false`: a

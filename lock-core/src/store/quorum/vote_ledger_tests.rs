@@ -1,3 +1,5 @@
+use std::task::{Context, Poll, Waker};
+
 use super::*;
 
 /// One question to node 0, unanswered when the lease ends.
@@ -110,4 +112,17 @@ fn a_lease_has_the_highest_number_that_a_majority_has_accepted() {
     ledger.note_number(7);
     ledger.note_number(5);
     assert_eq!(ledger.number(), Some(7), "an answer may be late");
+}
+
+#[test]
+fn a_question_that_waits_for_an_earlier_one_is_given_up_when_its_lease_is_over() {
+    for is_over in [VoteLedger::pause, VoteLedger::end] {
+        let ledger = VoteLedger::default();
+        assert!(ledger.claim(0));
+        let mut question = pin!(ledger.claimed(0));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(question.as_mut().poll(&mut context).is_pending());
+        is_over(&ledger);
+        assert_eq!(question.as_mut().poll(&mut context), Poll::Ready(false));
+    }
 }
