@@ -65,7 +65,7 @@ impl Session {
         });
     }
 
-    /// What a test has set for its documents goes with the window.
+    /// Opens a new window and closes the old one. Chromium forgets with a window the scripts that a test has set for its documents.
     async fn renew_window(&self) -> Result<(), CmdError> {
         self.client.delete_all_cookies().await?;
         let window = self.client.new_window(false).await?;
