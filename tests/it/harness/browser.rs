@@ -71,3 +71,26 @@ async fn a_panic_of_a_test_passes_through_its_browser() {
         .into_panic();
     assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
 }
+
+#[tokio::test]
+async fn a_browser_keeps_nothing_of_one_test_for_the_next() {
+    needs!(browser);
+    let address = serve_page().await;
+    let url = format!("http://{address}/");
+    Browser::session(async |browser| {
+        browser.open(&url).await;
+        // A window keeps its name when it opens another page.
+        let leaves = "window.name = 'left'; document.cookie = 'left=1'";
+        let left = browser.client().execute(leaves, Vec::new()).await;
+        left.expect("the browser's answer");
+    })
+    .await;
+    let found = Browser::session(async |browser| {
+        browser.open(&url).await;
+        let finds = "return window.name + document.cookie";
+        let found = browser.client().execute(finds, Vec::new()).await;
+        found.expect("the browser's answer")
+    })
+    .await;
+    assert_eq!(found, "");
+}
