@@ -39,9 +39,9 @@ async fn a_renewal_passes_a_transaction_that_has_checked_the_lock() {
     assert!(checks(&client, &guard).await);
     let table = table(&server);
     for _ in 0..2 {
-        let left = table.left("k").expect("held");
+        let ends = table.ends("k").expect("held");
         wait::eventually("the lock is renewed", async || {
-            table.left("k").expect("held") > left
+            table.ends("k").expect("held") > ends
         })
         .await;
     }

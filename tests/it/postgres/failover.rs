@@ -163,9 +163,9 @@ async fn a_lock_that_the_new_primary_has_is_kept_and_renewed_there() {
     table(&pair.primary).queued(1).await;
     pair.fails_over();
     let table = table(&pair.standby);
-    let left = table.left("k").expect("the standby had it");
+    let ends = table.ends("k").expect("the standby had it");
     wait::eventually("the lock is renewed there", async || {
-        table.left("k").expect("kept") > left
+        table.ends("k").expect("kept") > ends
     })
     .await;
     assert!(guard.is_valid());

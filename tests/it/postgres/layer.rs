@@ -72,7 +72,7 @@ async fn a_handler_sells_in_the_transaction_that_checks_the_lock_of_its_request(
     let (server, shop, app) = opened().await;
     let first = tokio::spawn(click(app.clone()));
     wait::until("the lock is held", || {
-        table(&server).left("stock:42").is_some()
+        table(&server).ends("stock:42").is_some()
     });
     assert_eq!(click(app).await, StatusCode::CONFLICT, "the second click");
     shop.gate.add_permits(1);
@@ -87,7 +87,7 @@ async fn a_handler_whose_lock_has_another_owner_writes_nothing() {
     let (server, shop, app) = opened().await;
     let clicked = tokio::spawn(click(app));
     let table = table(&server);
-    wait::until("the lock is held", || table.left("stock:42").is_some());
+    wait::until("the lock is held", || table.ends("stock:42").is_some());
     assert!(table.delete("stock:42"), "by hand");
     let next = taken(&manager(server.url()).await, "stock:42", long()).await;
     shop.gate.add_permits(1);

@@ -25,9 +25,9 @@ async fn a_server_that_is_killed_keeps_the_lock_which_is_renewed_there() {
     server.kill();
     server.start_again();
     let table = table(&server);
-    let left = table.left("k").expect("kept");
+    let ends = table.ends("k").expect("kept");
     wait::eventually("the lock is renewed again", async || {
-        table.left("k").expect("kept") > left
+        table.ends("k").expect("kept") > ends
     })
     .await;
     assert!(guard.is_valid());

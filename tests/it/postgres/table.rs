@@ -114,16 +114,15 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Returns the time until the row of a key ends, unless it has ended.
-    pub(crate) fn left(&self, key: &str) -> Option<Duration> {
+    /// Returns when the row of a key ends, in microseconds of the server's clock, unless it has ended.
+    ///
+    /// A renewal raises this number. The time that is left would not show each renewal: it also depends on the moment of the
+    /// question.
+    pub(crate) fn ends(&self, key: &str) -> Option<i64> {
         let row = row(&self.namespace, key);
-        let found =
-            format!("SELECT ends - {NOW} FROM lockkit.cell WHERE key = {row} AND ends > {NOW}");
-        let left = self.server.sql(&found).concat();
-        left.first().map(|left| {
-            let micros: i64 = left.parse().expect("a number");
-            Duration::from_micros(micros.try_into().unwrap_or(0))
-        })
+        let found = format!("SELECT ends FROM lockkit.cell WHERE key = {row} AND ends > {NOW}");
+        let ends = self.server.sql(&found).concat();
+        ends.first().map(|ends| ends.parse().expect("a number"))
     }
 
     /// Waits until this many waiters are queued.

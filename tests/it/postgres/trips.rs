@@ -116,7 +116,7 @@ async fn the_server_grants_a_lock_before_it_is_asked_again() {
     let acquire = tokio::spawn(locks.lock("k").ttl(long()).acquire());
     let table = table(&server);
     wait::eventually("the server has granted the lock", async || {
-        table.left("k").is_some()
+        table.ends("k").is_some()
     })
     .await;
     assert!(!acquire.is_finished(), "no answer has come");
