@@ -27,8 +27,9 @@ main() {
     not_run=$(mktemp)
     log=$(mktemp)
     histories=$(mktemp)
+    served=$(mktemp)
     parts=
-    trap 'end_parts; rm -f "$not_run" "$log" "$histories"' EXIT
+    trap 'end_parts; rm -f "$not_run" "$log" "$histories" "$served"' EXIT
     export LOCK_TESTS_NOT_RUN=$not_run
     local status=0
     if [ $# -eq 0 ]; then
@@ -62,7 +63,7 @@ everything() {
         cat "$histories"
         return "$status"
     fi
-    start "${suite[@]}" --test it
+    start "${suite[@]}" --test it > >(tee "$served")
     start others >"$log" 2>&1
     start simulation >"$histories" 2>&1
     last=$((SECONDS + patience))
@@ -133,6 +134,8 @@ report() {
     local count
     count=$(sort -u "$not_run" | wc -l | tr -d ' ')
     if [ "$1" -ne 0 ]; then
+        # The output of thousands of tests is between a failure and the end.
+        grep -h -A 2 'panicked at' "$served" "$log" "$histories" | head -n 60 || true
         say "FAILED; see above"
     fi
     if [ "$count" -gt 0 ]; then
