@@ -52,7 +52,7 @@ async fn refused(builder: ManagerBuilder, what_to_do: &str) -> Error {
 async fn is_of_use(locks: &LockManager, other: &LockManager, key: &str) {
     // Each of several servers has an eighth of this time, which suffices to connect on a busy machine
     // too.
-    let guard = taken(locks, key, Duration::from_millis(3600)).await;
+    let guard = taken(locks, key, Duration::from_secs(6)).await;
     let mut last = guard.remaining();
     wait::eventually("the lock is renewed", async || {
         let before = std::mem::replace(&mut last, guard.remaining());
