@@ -107,12 +107,15 @@ end_parts() {
 # Runs all tests but `it`.
 #
 # Cargo starts `it` too, with a command that ends at once. If the targets were named instead, cargo would also build each one
-# that has no tests, such as the library of the harness.
+# that has no tests, such as the library of the harness. With such a command the examples of the documentation would all run in
+# one process.
 others() {
     # The shell that gets the command expands it.
     # shellcheck disable=SC2016
-    local unless_it='case ${0##*/} in it-*) ;; *) exec "$0" "$@" ;; esac'
-    nice -n 15 "${suite[@]}" --config "target.'cfg(all())'.runner = ['bash', '-c', '''$unless_it''']"
+    local status=0 unless_it='case ${0##*/} in it-*) ;; *) exec "$0" "$@" ;; esac'
+    nice -n 15 "${suite[@]}" --tests --config "target.'cfg(all())'.runner = ['bash', '-c', '''$unless_it''']" || status=$?
+    nice -n 15 "${suite[@]}" --doc || status=$?
+    return "$status"
 }
 
 # Runs the simulation, which computes all the time, so it gets only what `it` leaves. It goes before the others, because it
