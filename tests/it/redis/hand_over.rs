@@ -101,7 +101,9 @@ async fn a_hand_over_is_one_command() {
 async fn a_lock_that_was_handed_over_gets_its_full_ttl_with_and_without_renewal() {
     needs!(redis);
     let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let proxy = Proxy::to(server.address());
+    let owner = manager(&server.url()).await;
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
     for renew in [Renew::Auto, Renew::Off] {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let request = locks.lock("k").ttl(long()).renew(renew);
@@ -110,12 +112,16 @@ async fn a_lock_that_was_handed_over_gets_its_full_ttl_with_and_without_renewal(
             server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
         })
         .await;
+        all_is_answered(&locks).await;
+        // The grant is pushed, and the proxy holds back what lengthens it.
+        proxy.set(Direction::Requests, Flow::Hold);
         guard.release().await.expect("held");
         let guard = its_turn(waiter).await;
         assert!(
             guard.remaining() <= Duration::from_secs(2),
             "the waiter has a grant at first"
         );
+        proxy.pass();
         wait::eventually("the server has the full ttl", async || {
             pttl(&server) > 30_000
         })

@@ -125,7 +125,7 @@ async fn an_answer_that_breaks_off_anywhere_is_no_grant_and_is_undone() {
     let proxy = Proxy::to(server.address());
     // The answer of a grant has about eighty bytes.
     for bytes in (0..90).step_by(6) {
-        let locks = warm(&proxy, Duration::from_millis(100)).await;
+        let locks = warm(&proxy, Duration::from_millis(500)).await;
         proxy.set(Direction::Replies, Flow::HoldAfter(bytes));
         let answer = locks.lock("k").ttl(super::long()).acquire().await;
         proxy.pass();
