@@ -107,8 +107,8 @@ end_parts() {
 # Runs all tests but `it`.
 #
 # Cargo starts `it` too, with a command that ends at once. If the targets were named instead, cargo would also build each one
-# that has no tests, such as the library of the harness. With such a command the examples of the documentation would all run in
-# one process.
+# that has no tests, such as the library of the harness. The examples of the documentation have a call of their own: with such a
+# command they would all run in one process.
 others() {
     # The shell that gets the command expands it.
     # shellcheck disable=SC2016

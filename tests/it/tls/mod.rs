@@ -34,10 +34,8 @@ fn showing(authority: &Authority, certificate: &Certificate) -> TlsCertificates 
 /// Connects a manager that is patient enough for a machine that is busy with other tests.
 async fn connected(builder: ManagerBuilder) -> LockManager {
     let builder = builder.operation_timeout(Duration::from_secs(5));
-    let locks = builder.connect_lazy().expect("a manager");
-    // A cluster answers a call as unreachable if no node answers the first question within a second.
-    wait::eventually("the store answers", async || locks.ping().await.is_ok()).await;
-    locks
+    let builder = builder.connect_timeout(wait::PATIENCE);
+    builder.connect().await.expect("a manager")
 }
 
 /// Checks that no manager can connect, and that the error gives this remedy.
