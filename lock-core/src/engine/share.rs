@@ -21,7 +21,7 @@ pub(super) enum ShareStart {
 }
 
 /// Chooses the line of a share. One that finds others before it asks once by itself, because they may still be on their
-/// way in.
+/// way in. It asks nothing if the first of them rests, so that tasks of this process do not overtake one that waits.
 pub(super) async fn start_share(spec: &LockSpec, limit: ShareLimit) -> Result<ShareStart, Error> {
     let queue = &spec.engine.queue;
     if spec.wait == Wait::None {

@@ -55,7 +55,7 @@ fn lines(key: &str, limit: ShareLimit) -> impl Iterator<Item = Arc<str>> {
 /// The line of a share that waits.
 pub(crate) struct Line {
     pub(crate) name: Arc<str>,
-    /// Another share of the line asks at this moment, so it is not known whether this one is refused.
+    /// The first share of the line does not rest, so it is not known whether the store refuses this one.
     pub(crate) is_behind_a_question: bool,
 }
 
@@ -123,9 +123,9 @@ impl Queue {
             }
         }
         let (length, name) = shortest.expect("there is a line for each kind");
-        let fact = slots.active.get(&name).and_then(|slot| slot.fact(now));
+        let rests = slots.active.get(&name).is_some_and(|slot| slot.rests(now));
         Line {
-            is_behind_a_question: length > 0 && fact.is_none(),
+            is_behind_a_question: length > 0 && !rests,
             name,
         }
     }

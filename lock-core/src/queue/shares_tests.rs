@@ -9,6 +9,8 @@ use super::{Admission, Contender, Verdict};
 use crate::active::ActiveLease;
 use crate::base::share::ShareLimit;
 use crate::engine::Engine;
+#[cfg(feature = "test-util")]
+use crate::store::Refusal;
 use crate::store::{Lane, News};
 
 fn lease(engine: &Arc<Engine>, key: &str, share: Option<ShareLimit>) -> Arc<ActiveLease> {
@@ -66,5 +68,46 @@ fn a_release_under_way_is_waited_for_if_it_cannot_be_stepped_over() {
         assert!(!is_before("another"));
         engine.queue.confirm_release(&ended.release());
         assert!(!is_before("k"), "it is confirmed");
+    }
+}
+
+/// A share that comes while the first one rests would overtake it, if it asked at the moment of a release.
+#[cfg(feature = "test-util")]
+#[test]
+fn a_share_asks_by_itself_unless_the_first_of_its_line_rests() {
+    let one = ShareLimit::permits(1).expect("in bounds");
+    for pushed in [true, false] {
+        let clock = crate::test_util::ManualClock::new();
+        let locks = crate::LockManager::builder("memory:").clock(clock.clone());
+        let locks = locks.connect_lazy().expect("an embedded store");
+        let engine = locks.engine();
+        let asks = || engine.queue.line(&key(), one).is_behind_a_question;
+        assert!(!asks(), "the first one is the contender");
+        let line = engine.queue.line(&key(), one).name;
+        let admission = engine.queue.enter(&line, true, options(), &mut None);
+        let Admission::Decided(Verdict::Contend(contender)) = admission else {
+            panic!("the line is empty");
+        };
+        let lease = lease(engine, &key(), Some(one));
+        let now = engine.now();
+        assert!(contender.asking(&lease, Lane::KEEPER, None, now).is_ok());
+        assert!(asks(), "its question is on its way");
+        let refusal = Refusal {
+            cooling: false,
+            record: None,
+            remaining: None,
+            queued: true,
+            pushed,
+            shared: false,
+            full: None,
+            server_time: None,
+        };
+        let until = now + Duration::from_secs(9);
+        contender.refused(&refusal, until, until);
+        assert_eq!(asks(), !pushed);
+        clock.advance(Duration::from_secs(8));
+        assert_eq!(asks(), !pushed, "the refusal stands");
+        clock.advance(Duration::from_secs(1));
+        assert!(asks(), "the refusal is over");
     }
 }

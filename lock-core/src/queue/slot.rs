@@ -236,6 +236,14 @@ impl Slot {
         }
     }
 
+    /// Returns whether the contender rests until the store tells it that the refusal does not stand any more. Those that come
+    /// after it would be refused too.
+    pub(super) fn rests(&self, now: Moment) -> bool {
+        let contender = self.contender.as_ref();
+        contender.is_some_and(|contender| contender.rests)
+            && matches!(&self.known, KeyState::Refused { refusal, until, .. } if refusal.pushed && now < *until)
+    }
+
     /// Has the contender ask now if it rests after a refusal, because the caller shares the answer. Returns
     /// its waker, to be woken outside of the lock.
     #[must_use]

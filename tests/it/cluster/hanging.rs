@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use lock_core::{Error, LockManager};
-use lock_tests::{Answer, FakeServer, RedisCluster, RedisServer, needs, wait};
+use lock_tests::{Answer, Direction, FakeServer, Proxy, RedisCluster, RedisServer, needs, wait};
 use tokio::runtime::Builder;
 
 use super::{PATIENT, long, taken};
@@ -98,4 +98,26 @@ async fn a_node_that_has_missed_a_failover_is_not_believed_when_it_alone_answers
     assert_eq!(old.keys(), Vec::<String>::new());
     other.release().await.expect("held");
     guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_manager_that_starts_waits_for_the_first_answer_longer_than_one_that_knows_the_nodes() {
+    needs!(redis_7);
+    let cluster = RedisCluster::start(PATIENT);
+    let proxy = Proxy::to(cluster.nodes()[0].address());
+    proxy.black_hole();
+    let url = format!("redis-cluster://{}", proxy.address());
+    let builder = LockManager::builder(&url).connect_timeout(wait::PATIENCE);
+    let connecting = tokio::spawn(builder.connect());
+    let asks = async || proxy.held(Direction::Requests) > 0;
+    wait::eventually("it asks", asks).await;
+    // A later look gives the nodes a second.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    proxy.pass();
+    let locks = connecting.await.expect("no panic").expect("a manager");
+    taken(&locks, "k", long())
+        .await
+        .release()
+        .await
+        .expect("held");
 }

@@ -7,7 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lock_core::{Error, LockGuard, LockManager};
-use lock_tests::{Answer, FakeServer, Proxy, RedisServer, ReplicaSet, Sentinels, needs, wait};
+use lock_tests::{
+    Answer, Direction, FakeServer, Proxy, RedisServer, ReplicaSet, Sentinels, needs, wait,
+};
 use tokio::runtime::Builder;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -229,4 +231,27 @@ async fn a_manager_connects_while_one_of_three_hangs() {
     let locks = LockManager::connect(&watched.sentinels.url()).await;
     let guard = taken(&locks.expect("a manager"), "k", long()).await;
     guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_manager_that_starts_waits_for_the_first_answer_longer_than_one_that_has_failed() {
+    needs!(redis);
+    let watched = patient();
+    let proxy = Proxy::to(watched.sentinels.servers()[0].address());
+    proxy.black_hole();
+    let (address, service) = (proxy.address(), Sentinels::SERVICE);
+    let url = format!("redis-sentinel://{address}?service={service}");
+    let builder = LockManager::builder(&url).connect_timeout(wait::PATIENCE);
+    let connecting = tokio::spawn(builder.connect());
+    let asks = async || proxy.held(Direction::Requests) > 0;
+    wait::eventually("it asks", asks).await;
+    // A later look gives the sentinels a second.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    proxy.pass();
+    let locks = connecting.await.expect("no panic").expect("a manager");
+    taken(&locks, "k", long())
+        .await
+        .release()
+        .await
+        .expect("held");
 }

@@ -20,8 +20,9 @@ use crate::store::redis::wire::server::Server;
 /// How long the first answer may take. Connecting takes several trips, maybe over a long distance or on a busy
 /// machine.
 pub(super) const FIRST_ANSWER: Duration = Duration::from_secs(1);
-/// A question that is unanswered for this long is given up with its connection.
-const GIVEN_UP: Duration = Duration::from_secs(5);
+/// A question that is unanswered for this long is given up with its connection. A manager that has had no answer since its
+/// start waits for the first one as long.
+pub(super) const GIVEN_UP: Duration = Duration::from_secs(5);
 
 /// The answers to all questions, which may be server errors.
 pub(super) type Answers = Result<Vec<Value>, Failure>;

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use self::map::{ClusterReport, Map, Newest, Share, said};
 use super::nodes::{ServerId, ServerList, addresses};
-use super::poll::{FIRST_ANSWER, Survey};
+use super::poll::{FIRST_ANSWER, GIVEN_UP, Survey};
 use super::refresh::Refresh;
 use crate::base::clock::Clock;
 use crate::base::error::Error;
@@ -256,7 +256,11 @@ impl Cluster {
         for &node in &asked {
             survey.add(node, || self.nodes.server(node));
         }
-        let answers = survey.ask(FIRST_ANSWER).await;
+        let patience = match self.state.borrow().unseen {
+            true => GIVEN_UP,
+            false => FIRST_ANSWER,
+        };
+        let answers = survey.ask(patience).await;
         let mut live = Vec::new();
         let mut newest: Option<(ServerId, ClusterReport)> = None;
         let mut failed = None;

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 
 use self::said::{SentinelReport, newest, not_let_in, said, unreachable};
 use super::nodes::{ServerId, ServerList, addresses};
-use super::poll::{Answers, FIRST_ANSWER, Survey, ask_once};
+use super::poll::{Answers, FIRST_ANSWER, GIVEN_UP, Survey, ask_once};
 use super::refresh::{ANSWER, FORGOTTEN, Refresh};
 use super::url::SentinelUrl;
 use crate::base::clock::{Clock, Moment};
@@ -124,9 +124,10 @@ impl Sentinel {
         };
         loop {
             let begun = self.refresh.begin();
-            let patience = match self.known_master() {
-                Some(_) => ANSWER,
-                None => FIRST_ANSWER,
+            let patience = match &*self.master.borrow() {
+                Master::At(_) => ANSWER,
+                Master::Nowhere(_) => FIRST_ANSWER,
+                Master::Unsought => GIVEN_UP,
             };
             let told = survey.ask(patience).await;
             belief.hear(told);
