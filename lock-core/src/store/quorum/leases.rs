@@ -1,7 +1,7 @@
 //! The leases of a manager, and the nodes that have them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::departing::Departing;
 use super::vote_ledger::VoteLedger;
@@ -21,6 +21,9 @@ struct Table {
     ledgers: HashMap<Token, Arc<VoteLedger>>,
     /// The number of leases at which the next sweep removes those that are over.
     sweep_at: usize,
+    /// The ledgers of leases that hints withdraw. A release that is sent again needs no second hint.
+    hinted: HashMap<Token, Weak<VoteLedger>>,
+    sweep_hinted_at: usize,
 }
 
 impl Leases {
@@ -54,18 +57,31 @@ impl Leases {
 
     /// Ends a lease for good: late votes do not count.
     pub(super) fn end(&self, token: Token) -> Option<Arc<VoteLedger>> {
-        let ledger = lock(&self.table).ledgers.remove(&token);
-        if let Some(ledger) = &ledger {
-            ledger.end();
-        }
+        let mut table = lock(&self.table);
+        let ledger = table.ledgers.remove(&token).or_else(|| table.hinted(token));
+        drop(table);
+        ledger.iter().for_each(|ledger| ledger.end());
         ledger
     }
 
     /// Ends a lease for good whose record may be sent again. Its ledger is kept until [`end`](Self::end).
     pub(super) fn end_with_record(&self, token: Token) -> Option<Arc<VoteLedger>> {
-        let ledger = self.of(token);
+        let table = lock(&self.table);
+        let ledger = table.ledgers.get(&token).cloned();
+        let ledger = ledger.or_else(|| table.hinted(token));
+        drop(table);
         ledger.iter().for_each(|ledger| ledger.end());
         ledger
+    }
+
+    /// Notes that hints have the ledger of a lease. Its end is known for as long as one of them is not delivered.
+    pub(super) fn is_hinted(&self, token: Token, ledger: &Arc<VoteLedger>) {
+        let mut table = lock(&self.table);
+        if table.hinted.len() >= table.sweep_hinted_at {
+            table.hinted.retain(|_, ledger| ledger.strong_count() > 0);
+            table.sweep_hinted_at = (table.hinted.len() * 2).max(64);
+        }
+        table.hinted.insert(token, Arc::downgrade(ledger));
     }
 
     pub(super) fn acks(&self, token: Token, of: usize) -> Acks {
@@ -74,6 +90,12 @@ impl Leases {
             .filter(|ledger| !ledger.has_ended())
             .map_or(0, |ledger| ledger.granted().count_ones());
         Acks::new(granted, u32::try_from(of).unwrap_or(u32::MAX))
+    }
+}
+
+impl Table {
+    fn hinted(&self, token: Token) -> Option<Arc<VoteLedger>> {
+        self.hinted.get(&token).and_then(Weak::upgrade)
     }
 }
 
@@ -137,6 +159,26 @@ mod tests {
         let ended = leases.end(token).expect("it is known");
         ended.is_taken_back(0);
         assert_eq!(ended.touched(), 0b10);
+    }
+
+    #[test]
+    fn the_ledger_of_a_hint_is_known_until_the_hint_is_delivered() {
+        let (leases, tokens) = (Leases::default(), TokenSource::new(Address::random()));
+        let token = tokens.fresh();
+        let of_the_hint = VoteLedger::forgotten(3);
+        leases.is_hinted(token, &of_the_hint);
+        for _ in 0..2 {
+            let again = leases.end(token).expect("a hint has it");
+            assert!(Arc::ptr_eq(&again, &of_the_hint));
+            let again = leases.end_with_record(token).expect("a hint has it");
+            assert!(Arc::ptr_eq(&again, &of_the_hint));
+        }
+        drop(of_the_hint);
+        assert!(leases.end(token).is_none());
+        for _ in 0..1_000 {
+            leases.is_hinted(tokens.fresh(), &Arc::default());
+        }
+        assert!(lock(&leases.table).hinted.len() <= 64);
     }
 
     #[test]

@@ -59,6 +59,15 @@ impl OneMute {
     }
 
     async fn quorum(&self) -> Arc<QuorumStore> {
+        let manager = Address::random();
+        let store = self.unconnected(manager);
+        let background = Arc::clone(&store).background(Events::new(manager, None, drop));
+        tokio::spawn(background);
+        store.ready().await.expect("nodes that answer");
+        store
+    }
+
+    fn unconnected(&self, manager: Address) -> Arc<QuorumStore> {
         let node = |(place, store): (usize, &Arc<dyn Store>)| QuorumNode {
             store: Arc::clone(store),
             shown: place.to_string(),
@@ -69,17 +78,12 @@ impl OneMute {
             operation_timeout: Duration::from_millis(500),
             ..Settings::default()
         };
-        let manager = Address::random();
-        let store = QuorumStore::new(
+        QuorumStore::new(
             self.stores.iter().enumerate().map(node).collect(),
             settings,
             &Timers::new(Clock::default()),
             TokenSource::new(manager),
-        );
-        let background = Arc::clone(&store).background(Events::new(manager, None, drop));
-        tokio::spawn(background);
-        store.ready().await.expect("nodes that answer");
-        store
+        )
     }
 
     /// The node answers nothing from here on, and is out.
@@ -132,6 +136,23 @@ async fn a_node_that_is_out_gets_the_release_of_a_lease_whose_votes_are_forgotte
     scene.goes_out(&store);
     release(&*store, token).await;
     scene.is_made_up_for().await;
+}
+
+/// A process that has just begun sends a release again until its nodes are connected.
+#[tokio::test]
+async fn a_node_that_is_out_gets_one_hint_for_a_release_that_is_sent_again() {
+    let scene = OneMute::new();
+    let store = scene.unconnected(Address::random());
+    let tokens = TokenSource::new(Address::random());
+    for token in [tokens.fresh(), tokens.fresh()] {
+        for _ in 0..3 {
+            let released = release(&*store, token).await;
+            assert!(matches!(released, Outcome::Failed(_)), "{released:?}");
+        }
+    }
+    for node in &store.quorum.nodes {
+        assert_eq!(node.hints.take(Clock::default().now()).len(), 2);
+    }
 }
 
 /// The caller of a release may give it up before the last node has answered.

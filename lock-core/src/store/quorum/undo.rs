@@ -125,6 +125,8 @@ impl Quorum {
         undoing.ledger.is_taken_back(place);
         undoing.ledger.is_hinted(place);
         let departure = undoing.departs(self, [place]);
+        self.leases
+            .is_hinted(undoing.release.token, &undoing.ledger);
         let now = self.timers.now();
         node.hints
             .add(undoing, Withdrawal::Over, queued, Some(departure), now);
