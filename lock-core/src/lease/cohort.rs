@@ -18,10 +18,11 @@ use crate::base::fence::FencingToken;
 pub(crate) const MOST_IN_A_COUNT: u32 = 32;
 /// The longest duration of one count.
 const LONGEST_COUNT: Duration = Duration::from_millis(20);
-/// The passes after which the process looks for waiters, so that the answer comes before the limit.
-const LOOK_AFTER: u32 = MOST_IN_A_COUNT / 4 * 3;
+/// The passes after which the process looks for waiters, so that the answer of a server that is 10 ms away comes before the
+/// limit.
+const LOOK_AFTER: u32 = MOST_IN_A_COUNT / 2;
 /// The time after which the process looks for waiters, for the same reason.
-const LOOK_AT: Duration = Duration::from_millis(15);
+const LOOK_AT: Duration = Duration::from_millis(10);
 
 /// The most passes of one lease, in all its counts.
 ///
@@ -149,8 +150,8 @@ mod tests {
     #[test]
     fn a_look_is_due_once_before_the_count_ends() {
         let mut cohort = Cohort::new(START);
-        assert!(!cohort.is_to_look(after(14)));
-        assert!(cohort.is_to_look(after(15)));
+        assert!(!cohort.is_to_look(after(9)));
+        assert!(cohort.is_to_look(after(10)));
         assert!(!cohort.is_to_look(after(19)));
         let mut often = Cohort::new(START);
         for _ in 0..LOOK_AFTER {
@@ -167,7 +168,7 @@ mod tests {
         cohort.found_no_waiter(after(16));
         assert!(cohort.passed(after(35)).is_some());
         assert!(cohort.passed(after(36)).is_none());
-        assert!(cohort.is_to_look(after(31)), "each count has a look");
+        assert!(cohort.is_to_look(after(26)), "each count has a look");
     }
 
     #[test]

@@ -27,7 +27,9 @@ async fn on_the_page(shop: &ShopProcess, test: impl AsyncFnOnce(&Browser)) {
         browser.open(&shop.url()).await;
         // The last lines of the page's script fill it.
         browser
-            .texts_until("[data-testid=curl]", |texts| texts[0].contains("curl"))
+            .texts_until("[data-testid=curl]", |texts| {
+                texts.iter().any(|text| text.contains("curl"))
+            })
             .await;
         test(browser).await;
         assert_eq!(watch::errors_so_far(browser).await, Vec::<String>::new());

@@ -66,10 +66,8 @@ impl Leases {
 
     /// Ends a lease for good whose record may be sent again. Its ledger is kept until [`end`](Self::end).
     pub(super) fn end_with_record(&self, token: Token) -> Option<Arc<VoteLedger>> {
-        let table = lock(&self.table);
-        let ledger = table.ledgers.get(&token).cloned();
-        let ledger = ledger.or_else(|| table.hinted(token));
-        drop(table);
+        let ledger = self.of(token);
+        let ledger = ledger.or_else(|| lock(&self.table).hinted(token));
         ledger.iter().for_each(|ledger| ledger.end());
         ledger
     }

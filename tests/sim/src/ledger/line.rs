@@ -1,5 +1,6 @@
-//! The waiters of one process get a key in the order of their calls.
+//! The waiters of one process get a key in the order of their calls, and so do those for its permits.
 
+use super::calm::Calm;
 use super::causes::is_slow;
 use super::{Answer, Call, Ledger, Owning};
 use crate::plan::Plan;
@@ -19,8 +20,9 @@ impl Ledger {
             return;
         }
         let waiters: Vec<usize> = (0..self.calls.len())
-            .filter(|it| self.lines_up(*it))
+            .filter(|it| self.lines_up(plan, *it))
             .collect();
+        let slack = Calm::of(plan).slack;
         for (at, waiter) in waiters.iter().enumerate() {
             let call = &self.calls[*waiter];
             let polled_since = self.pauses_of(call).map(|it| it.until).max();
@@ -28,6 +30,9 @@ impl Ledger {
             let later = waiters[at + 1..].iter();
             let overtaken: Vec<usize> = later
                 .filter(|other| self.overtakes(**other, call, begins))
+                .filter(|other| {
+                    call.owning == Owning::Alone || self.stands_behind(**other, call, slack)
+                })
                 .copied()
                 .collect();
             let allowed = usize::from(polled_since.is_some()) + self.stalled_beside(plan, call);
@@ -39,11 +44,22 @@ impl Ledger {
         }
     }
 
-    /// Returns whether a call waited in the line of its process, and was granted.
-    fn lines_up(&self, number: usize) -> bool {
+    /// Returns whether a call waited in the line of its process, and was granted. Readers stand in several lines.
+    fn lines_up(&self, plan: &Plan, number: usize) -> bool {
         let call = &self.calls[number];
-        let is_plain = call.keys.len() == 1 && call.owning == Owning::Alone;
-        is_granted(call) && is_plain && call.wait != Some(0)
+        let has_line = match call.owning {
+            Owning::Alone => true,
+            Owning::READER => false,
+            Owning::Share(_) => plan.faults.is_empty() && call.goes_on.is_none(),
+        };
+        is_granted(call) && call.keys.len() == 1 && has_line && call.wait != Some(0)
+    }
+
+    /// Returns whether a permit came behind another one and was not let in at once. One that finds a question before it asks
+    /// by itself, so it may be let in before one whose answer is on its way.
+    fn stands_behind(&self, other: usize, before: &Call, slack: u64) -> bool {
+        let it = &self.calls[other];
+        it.asked > before.asked + slack && it.answered.is_some_and(|time| time > it.asked + slack)
     }
 
     fn overtakes(&self, other: usize, before: &Call, begins: u64) -> bool {
@@ -84,7 +100,8 @@ fn is_granted(call: &Call) -> bool {
     )
 }
 
-/// Returns whether two calls of one process name the same keys.
+/// Returns whether two calls of one process name the same keys, and both want them alone or both with others.
 fn is_beside(one: &Call, other: &Call) -> bool {
-    one.process == other.process && one.keys == other.keys
+    let is_alone = |call: &Call| call.owning == Owning::Alone;
+    one.process == other.process && one.keys == other.keys && is_alone(one) == is_alone(other)
 }
