@@ -18,10 +18,9 @@ use crate::base::fence::FencingToken;
 pub(crate) const MOST_IN_A_COUNT: u32 = 32;
 /// The longest duration of one count.
 const LONGEST_COUNT: Duration = Duration::from_millis(20);
-/// The passes after which the process looks for waiters, so that the answer of a server that is 10 ms away comes before the
-/// limit.
-const LOOK_AFTER: u32 = MOST_IN_A_COUNT / 2;
-/// The time after which the process looks for waiters, for the same reason.
+/// The passes after which the process looks for waiters, so that the answer comes before the limit.
+const LOOK_AFTER: u32 = MOST_IN_A_COUNT / 4 * 3;
+/// The time after which the process looks for waiters. The answer of a server that is up to 10 ms away comes before the limit.
 const LOOK_AT: Duration = Duration::from_millis(10);
 
 /// The most passes of one lease, in all its counts.
