@@ -164,9 +164,7 @@ async fn a_copy_of_an_undoing_leaves_the_newer_vote_alone() {
 
 #[tokio::test]
 async fn a_vote_that_is_still_to_be_undone_renews_nothing() {
-    let scene = after_a_split(UndoDelivery::Late, Duration::from_secs(4)).await;
-    let granted = scene.guard.acks().granted();
-    assert_eq!(granted, 2, "the old vote still stands on the third node");
+    let scene = after_a_split(UndoDelivery::Late, Duration::from_millis(1_200)).await;
     // One of the two granting nodes is out: the other one and the old vote are no majority.
     let failure = Failure::refused("it is out");
     scene.nodes[1].set_fault(Some(failure));
