@@ -1,7 +1,7 @@
 //! The rules about what servers were asked and told, each broken and kept by a ledger that is written by hand.
 
 use super::tests::{asks, calm, owns, rules, with, world};
-use super::{BodyEnd, Foreign, Job, Ledger, Owning, Ping, Run};
+use super::{Answer, BodyEnd, Completed, Foreign, Job, Ledger, Owning, Ping, Run};
 use crate::plan::{MOST_KEYS, Topology, Verb, Weather, lock_name};
 use crate::world::{EPOCH, Fault, Kind, Late, MILLI, SECOND, Write};
 
@@ -333,5 +333,38 @@ fn a_tick_is_left_out_where_the_release_of_the_run_before_may_come_after_its_beg
     }
     for sent in [780, 1_000] {
         assert_eq!(broken_behind(850, Some((0, sent))), [rule]);
+    }
+}
+
+/// A run whose process has stopped inside its body until its lock had run out, and was told of the loss.
+#[test]
+fn two_completed_runs_of_a_tick_break_a_rule_unless_the_first_process_stopped_inside_its_body() {
+    let broken = vec!["two runs of a tick are completed"];
+    for (stops, remaining, answer, expected) in [
+        (true, 0, Answer::Lost, vec![]),
+        (false, 0, Answer::Lost, broken.clone()),
+        (true, 1, Answer::Lost, broken.clone()),
+        (true, 0, Answer::Granted, broken),
+    ] {
+        let mut plan = calm();
+        plan.stops_inside = stops;
+        let mut ledger = Ledger::default();
+        for (asked, ends, remaining, answer) in
+            [(2, 9, remaining, answer), (8, 8, SECOND, Answer::Granted)]
+        {
+            let call = asks(&mut ledger, Owning::Alone, Some(0), asked, Some(asked));
+            ledger.calls[call].answer = answer;
+            let sim = world();
+            let job = ledger.takes_part(Job::begins(call, 0, 20 * SECOND, false));
+            let mut run = Run::begins(job, call, 0, 20_000_000);
+            sim.end();
+            let at = ends * SECOND;
+            run.completed = Some(Completed { at, remaining });
+            ledger.runs.push(run);
+        }
+        let sim = world();
+        sim.look(|state| ledger.check_ticks(&plan, state));
+        sim.end();
+        assert_eq!(rules(&ledger), expected, "{stops} {remaining}");
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lock_core::{Error, ErrorKind};
 
-use super::Ledger;
+use super::{Answer, Ledger};
 use crate::plan::{Plan, Topology, Verb, Weather};
 use crate::world::{LONGEST_STOP, MICRO, State, sim};
 
@@ -158,6 +158,10 @@ impl Ledger {
             && !loses
             // The lock of the first may have run out before its server was told of its end.
             && self.calls[other.call].asked < end.at + end.remaining
+            // A process that stopped inside its body ends the body before it can notice that the lock has run out meanwhile.
+            && !(plan.stops_inside
+                && end.remaining == 0
+                && self.calls[one.call].answer == Answer::Lost)
         {
             return Some("two runs of a tick are completed");
         }
