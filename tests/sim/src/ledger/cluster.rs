@@ -36,7 +36,6 @@ impl Ledger {
                 || is_apart
                 || is_overdue_in_parts(plan, call)
                 || is_too_short_for_parts(plan, call)
-                || self.is_unanswered_unpolled(plan, number)
                 || self.is_slowed(plan, late, number)
             {
                 continue;
@@ -157,7 +156,6 @@ fn explains(plan: &Plan, planned: &Planned, call: &Call) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Unpolled;
     use super::super::tests::{asks, rules, with};
     use super::*;
     use crate::world::MILLI;
@@ -243,30 +241,5 @@ mod tests {
             assert_eq!(broken(5, 9, why), [BROKEN]);
         }
         assert_eq!(broken(5, 2, "no connection"), [BROKEN]);
-    }
-
-    #[test]
-    fn a_call_has_no_answer_where_an_earlier_one_of_its_process_is_not_polled() {
-        let broken = |task: usize, unpolled: (u64, u64), key: usize, why: &str| {
-            let mut ledger = Ledger::default();
-            let earlier = asks(&mut ledger, Owning::Alone, Some(3), 8, Some(9));
-            ledger.calls[earlier].task = 1;
-            ledger.calls[earlier].keys = vec![key];
-            let call = asks(&mut ledger, Owning::Alone, Some(0), 9, Some(9));
-            ledger.calls[call].answer = Answer::Refused(why.to_owned());
-            ledger.unpolled.push(Unpolled {
-                process: 0,
-                task,
-                from: unpolled.0 * SECOND,
-                until: unpolled.1 * SECOND,
-            });
-            ledger.check_causes_in_cluster(&moving(), &[]);
-            rules(&ledger)
-        };
-        assert!(broken(1, (8, 9), 0, NO_ANSWER).is_empty());
-        assert_eq!(broken(2, (8, 9), 0, NO_ANSWER), [BROKEN]);
-        assert_eq!(broken(1, (3, 4), 0, NO_ANSWER), [BROKEN]);
-        assert_eq!(broken(1, (8, 9), 1, NO_ANSWER), [BROKEN]);
-        assert_eq!(broken(1, (8, 9), 0, "no connection"), [BROKEN]);
     }
 }

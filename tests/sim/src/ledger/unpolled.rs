@@ -1,6 +1,5 @@
 //! Futures that their tasks leave unpolled.
 
-use super::late::NO_ANSWER;
 use super::{Answer, Call, Ledger};
 use crate::plan::Plan;
 use crate::world::{Fault, SECOND, sim};
@@ -57,24 +56,6 @@ impl Ledger {
         };
         let ended = call.ended.unwrap_or(u64::MAX);
         why.starts_with("Unavailable") && self.pauses_between(call, left, ended).next().is_some()
-    }
-
-    /// Returns whether a call has no answer because its process asked for a call that its task left unpolled: this one, or an
-    /// earlier one for the same key, whose question both wait for.
-    pub(super) fn is_unanswered_unpolled(&self, plan: &Plan, number: usize) -> bool {
-        let call = &self.calls[number];
-        let (Answer::Refused(why), Some(answered)) = (&call.answer, call.answered) else {
-            return false;
-        };
-        let timeout = plan.processes[call.process].operation_timeout;
-        // The clock of the process may be slow.
-        let begin = answered.saturating_sub(timeout + timeout / 100);
-        let asks_for_both = |it: &&Call| {
-            let is_open = it.answered.is_none_or(|its| call.asked <= its);
-            it.process == call.process && it.keys == call.keys && it.asked <= call.asked && is_open
-        };
-        let is_unpolled = |it: &Call| self.pauses_between(it, begin, answered).next().is_some();
-        why.contains(NO_ANSWER) && self.calls.iter().filter(asks_for_both).any(is_unpolled)
     }
 
     /// The spans before its answer in which a call was left unpolled.
