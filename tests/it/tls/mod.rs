@@ -50,9 +50,9 @@ async fn refused(builder: ManagerBuilder, what_to_do: &str) -> Error {
 
 /// Checks the whole life of a lock: taken, renewed, handed over to another manager, released.
 async fn is_of_use(locks: &LockManager, other: &LockManager, key: &str) {
-    // Each of several servers has an eighth of this time, which suffices to connect on a busy machine
-    // too.
-    let guard = taken(locks, key, Duration::from_secs(6)).await;
+    // Each of several servers has an eighth of this time, which suffices on a busy machine, too: to connect, and to answer a
+    // release.
+    let guard = taken(locks, key, Duration::from_secs(15)).await;
     let mut last = guard.remaining();
     wait::eventually("the lock is renewed", async || {
         let before = std::mem::replace(&mut last, guard.remaining());

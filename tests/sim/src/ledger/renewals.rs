@@ -115,7 +115,8 @@ impl Ledger {
         })
     }
 
-    /// Checks that an owner whose key was deleted stops soon, if its lock was renewed before.
+    /// Checks that an owner whose key was deleted stops soon, if its lock was renewed before. A lock without renewals has one at
+    /// most, which confirms that it was handed over.
     fn check_notice(&mut self, plan: &Plan, writes: &[&Write]) {
         let latest = BY_A_HINT + 8 * slowest_segment(plan.latency);
         for (place, pair) in writes.windows(2).enumerate() {
@@ -134,10 +135,11 @@ impl Ledger {
             }
             let owners = self.values.iter().filter(|it| *it.1 == before.value);
             let calls: Vec<usize> = owners.map(|it| *it.0).collect();
-            let late = self
-                .claims
-                .iter()
-                .find(|claim| calls.contains(&claim.call) && claim.until > deletion.at + latest);
+            let late = self.claims.iter().find(|claim| {
+                calls.contains(&claim.call)
+                    && self.calls[claim.call].renews
+                    && claim.until > deletion.at + latest
+            });
             if let Some(claim) = late {
                 let text = format!("{deletion:?}, {claim:?}: {}", self.show(claim.call));
                 self.violates("a deletion is noticed late", text);

@@ -225,9 +225,11 @@ fn a_share_that_enters_lengthens_the_key_of_all_shares() {
 
 #[test]
 fn an_owner_that_stays_behind_a_deletion_breaks_a_rule() {
-    for (until, broken) in [(3, vec![]), (5, vec!["a deletion is noticed late"])] {
+    let rule = "a deletion is noticed late";
+    for (until, renews, broken) in [(3, true, vec![]), (5, true, vec![rule]), (5, false, vec![])] {
         let mut ledger = Ledger::default();
         owns(&mut ledger, Owning::Alone, 1, 0, until);
+        ledger.calls[0].renews = renews;
         ledger.values.insert(0, 7);
         let sim = world();
         sim.change(|state| {

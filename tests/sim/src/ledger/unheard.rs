@@ -2,7 +2,7 @@
 //!
 //! The server tells no waiter of a lease that ends by itself. A waiter asks when the lease ends for which it was refused. The
 //! next owner may have a shorter one, and end first. A grant is shorter, too. Only the process that has handed the key over
-//! looks at its end.
+//! looks at its end, if it is still there.
 
 use super::{Call, Ledger};
 use crate::plan::{Plan, Topology, lock_name};
@@ -17,23 +17,26 @@ const GRANT: u64 = 2 * SECOND;
 
 impl Ledger {
     /// Returns whether the lease of a key that is free since `free` has ended by itself, because its process had ended, and
-    /// another lease may have been longer, or the key was handed over inside of that process.
+    /// another lease may have been longer, or the process that had handed the key over has ended too.
     pub(super) fn is_end_unheard(&self, plan: &Plan, state: &State, key: usize, free: u64) -> bool {
+        let end_of = |process: usize| {
+            let ended = || state.processes.get(process)?.ended;
+            plan.dies(process).or_else(ended)
+        };
         let ended_by_itself = |it: &Call| {
             let lasts = it.ttl + it.ttl / 50 + ON_ITS_WAY;
-            let ended = || state.processes.get(it.process)?.ended;
-            let end = plan.dies(it.process).or_else(ended);
             it.keys.contains(&key)
                 && it.released.is_none()
-                && end.is_some_and(|end| (end..end + lasts).contains(&free))
+                && end_of(it.process).is_some_and(|end| (end..end + lasts).contains(&free))
         };
         let dies_with_its_grant = |it: &Call| {
             let end = plan.dies(it.process);
             it.answered.is_some_and(|granted| {
                 let is_new = end.is_some_and(|end| (granted..granted + GRANT).contains(&end));
+                let is_gone = |process| end_of(process).is_some_and(|end| end < granted + GRANT);
                 let hands_over = |before: &Call| {
                     let left = before.left;
-                    before.process == it.process
+                    (before.process == it.process || is_gone(before.process))
                         && before.keys.contains(&key)
                         && left.is_some_and(|left| (left..left + ON_ITS_WAY).contains(&granted))
                 };

@@ -1,5 +1,7 @@
 //! Futures that their tasks leave unpolled.
 
+use super::cluster::longest_in_parts;
+use super::late::NO_ANSWER;
 use super::{Answer, Call, Ledger};
 use crate::plan::Plan;
 use crate::world::{Fault, SECOND, sim};
@@ -56,6 +58,27 @@ impl Ledger {
         };
         let ended = call.ended.unwrap_or(u64::MAX);
         why.starts_with("Unavailable") && self.pauses_between(call, left, ended).next().is_some()
+    }
+
+    /// Returns whether a call has no answer because it waits for the question of an earlier call of its process, whose future
+    /// rested. The server had answered that question with an order to ask again, and the time was over when the future was
+    /// polled.
+    pub(super) fn is_unanswered_behind_a_rest(&self, plan: &Plan, number: usize) -> bool {
+        let call = &self.calls[number];
+        let (Answer::Refused(why), Some(answered)) = (&call.answer, call.answered) else {
+            return false;
+        };
+        let asks_for_both = |it: &&Call| {
+            let is_open = it.answered.is_none_or(|its| call.asked <= its);
+            it.process == call.process && it.keys == call.keys && is_open
+        };
+        let has_just_rested = |it: &Call| {
+            it.rests.is_some_and(|until| {
+                call.asked <= until && (until..until + longest_in_parts(plan)).contains(&answered)
+            })
+        };
+        let mut earlier = self.calls[..number].iter().filter(asks_for_both);
+        why.contains(NO_ANSWER) && earlier.any(has_just_rested)
     }
 
     /// The spans before its answer in which a call was left unpolled.

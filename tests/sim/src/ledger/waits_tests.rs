@@ -153,6 +153,47 @@ fn an_owner_whose_connections_have_just_ended_notices_a_flush_at_its_next_renewa
 }
 
 #[test]
+fn the_end_of_a_grant_is_heard_of_unless_the_process_that_gave_it_has_ended_too() {
+    let rule = "a call waits beside a free key";
+    // The times in milliseconds at which the process ends that leaves its lock at second 3, and the one that is given it.
+    let broken = |gives: u64, takes: u64| {
+        let mut plan = calm();
+        let its = plan.processes[0].clone();
+        plan.processes = vec![its; 3];
+        (plan.ttls, plan.latency, plan.habits.blocks) = (vec![10_000], MILLI, 0);
+        let ends = [(1, gives), (2, takes)];
+        plan.faults.extend(ends.map(|(process, at)| Planned {
+            at: at * MILLI,
+            lasts: MILLI,
+            fault: Fault::Kill { process },
+        }));
+        let mut ledger = Ledger::default();
+        let giver = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
+        let it = &mut ledger.calls[giver];
+        (it.process, it.answer) = (1, Answer::Granted);
+        (it.left, it.released) = (Some(3 * SECOND), Some(3 * SECOND));
+        let taker = asks(&mut ledger, Owning::Alone, None, 2, Some(3));
+        let it = &mut ledger.calls[taker];
+        (it.process, it.answer, it.ttl) = (2, Answer::Granted, 10 * SECOND);
+        let call = asks(&mut ledger, Owning::Alone, None, 2, Some(12));
+        ledger.calls[call].answer = Answer::Granted;
+        let sim = world();
+        sim.change(|state| {
+            state.now = 14 * SECOND;
+            let lives = vec![(2 * SECOND, Some(5 * SECOND))];
+            let key = lock_name(0).into_bytes();
+            state.hosts[0].lives.insert(key, lives);
+        });
+        sim.look(|state| ledger.check_waits(&plan, state));
+        sim.end();
+        rules(&ledger)
+    };
+    assert!(broken(3_500, 4_000).is_empty());
+    assert_eq!(broken(5_500, 4_000), [rule]);
+    assert_eq!(broken(3_500, 5_500), [rule]);
+}
+
+#[test]
 fn a_call_waits_for_long_only_where_the_server_can_neither_tell_its_waiter_nor_put_it_back() {
     let broken = |commands: &[&str], answered: u64| {
         let mut plan = calm();

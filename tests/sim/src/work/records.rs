@@ -42,6 +42,7 @@ impl Worker {
         let Some((call, guard)) = self.ask(request, &draw, vec![draw.key], owning).await else {
             return;
         };
+        ledger(|it| it.calls[call].renews = limit != Limit::NoRenewal);
         let lock = guard.handle();
         if self.rng.percent(30) {
             self.remember(call, &lock, "replaced", 300 * MILLI);
