@@ -44,7 +44,8 @@ impl Quorum {
             } else {
                 held_back |= only(place);
                 let ledger = Arc::clone(&attempt.ledger);
-                asked.push((place, Box::pin(once_resolved(ledger, place, propose))));
+                let waits = once_resolved(ledger, place, number, propose);
+                asked.push((place, Box::pin(waits)));
             }
         }
         let patience = self.patience(attempt.acquire.ttl);
@@ -118,13 +119,15 @@ impl Quorum {
     }
 }
 
-/// Waits until the node has no open question of the lease, because a late one would undo the newer vote.
+/// Waits until the node has no open question of the lease, because a late one would undo the newer vote. A later round asks
+/// in its place.
 async fn once_resolved(
     ledger: Arc<VoteLedger>,
     place: usize,
+    number: u64,
     propose: BoxFuture<'static, Outcome>,
 ) -> Outcome {
-    if ledger.claimed(place).await {
+    if ledger.claimed(place, number).await {
         propose.await
     } else {
         Outcome::Vote(VoteOutcome::NotAsked)

@@ -266,16 +266,20 @@ impl VoteLedger {
         self.bell.notify_waiters();
     }
 
-    /// Waits until the node may be asked. `false`: the lease is over.
-    pub(super) async fn claimed(&self, node: usize) -> bool {
+    /// Waits until the node may be asked with this number. `false`: the lease is over, or has proposed a higher number since.
+    /// If the node took the lower one behind the higher one, the withdrawal of that vote would leave it alone as a newer one.
+    pub(super) async fn claimed(&self, node: usize, number: u64) -> bool {
         loop {
             let mut bell = pin!(self.bell.notified());
             bell.as_mut().enable();
-            if self.is_over() {
-                return false;
-            }
-            if self.claim(node) {
-                return true;
+            {
+                let mut known = self.known();
+                if known.over || known.proposed > number {
+                    return false;
+                }
+                if known.claim(node) {
+                    return true;
+                }
             }
             bell.await;
         }

@@ -119,10 +119,25 @@ fn a_question_that_waits_for_an_earlier_one_is_given_up_when_its_lease_is_over()
     for is_over in [VoteLedger::pause, VoteLedger::end] {
         let ledger = VoteLedger::default();
         assert!(ledger.claim(0));
-        let mut question = pin!(ledger.claimed(0));
+        let mut question = pin!(ledger.claimed(0, 1));
         let mut context = Context::from_waker(Waker::noop());
         assert!(question.as_mut().poll(&mut context).is_pending());
         is_over(&ledger);
         assert_eq!(question.as_mut().poll(&mut context), Poll::Ready(false));
+    }
+}
+
+#[test]
+fn a_question_that_waits_for_an_earlier_one_is_given_up_when_its_lease_proposes_a_higher_number() {
+    for (next, may_ask) in [(1, true), (2, false)] {
+        let ledger = VoteLedger::default();
+        ledger.proposes(1);
+        assert!(ledger.claim(0));
+        let mut question = pin!(ledger.claimed(0, 1));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(question.as_mut().poll(&mut context).is_pending());
+        ledger.proposes(next);
+        ledger.resolved(0);
+        assert_eq!(question.as_mut().poll(&mut context), Poll::Ready(may_ask));
     }
 }

@@ -58,7 +58,8 @@ impl Ledger {
         let calls = self.calls.iter().enumerate();
         let left = calls.filter_map(|(number, it)| {
             let left = it.left.filter(|left| *left <= granted)?;
-            (it.keys == call.keys).then_some((left, number))
+            let has_its_keys = call.keys.iter().all(|key| it.keys.contains(key));
+            has_its_keys.then_some((left, number))
         });
         let cools_down = |number| {
             let mut runs = self.runs.iter();

@@ -57,7 +57,7 @@ impl Ledger {
     pub(super) fn is_outrun(&self, plan: &Plan, number: usize) -> bool {
         let call = &self.calls[number];
         let to = match &call.answer {
-            Answer::Refused(why) if has(why, &[NO_ANSWER]) => call.answered,
+            Answer::Refused(why) if has(why, &[NO_ANSWER, NO_TIME_LEFT]) => call.answered,
             Answer::NotReleased(why) if has(why, &[NOT_CONFIRMED]) => call.ended,
             _ => return false,
         };
@@ -137,20 +137,23 @@ mod tests {
 
     #[test]
     fn on_postgres_a_call_is_outrun_where_its_time_is_short_and_others_want_its_key() {
-        let is_outrun = |topology: Topology, latency: u64, process: usize| {
+        let is_outrun = |why: &str, topology: Topology, latency: u64, process: usize| {
             let mut plan = calm();
             (plan.topology, plan.latency) = (topology, latency * MILLI);
             plan.processes[0].operation_timeout = 200 * MILLI;
             let mut ledger = Ledger::default();
             let call = asks(&mut ledger, Owning::Alone, None, 2, Some(3));
-            ledger.calls[call].answer = Answer::Refused(format!("Unavailable {NO_ANSWER} 200ms"));
+            ledger.calls[call].answer = Answer::Refused(format!("Unavailable {why}"));
             let other = asks(&mut ledger, Owning::Alone, None, 1, Some(4));
             ledger.calls[other].process = process;
             ledger.is_outrun(&plan, call)
         };
-        assert!(is_outrun(Topology::Postgres, 5, 1));
-        assert!(!is_outrun(Topology::Postgres, 5, 0));
-        assert!(!is_outrun(Topology::Postgres, 3, 1));
-        assert!(!is_outrun(Topology::One, 5, 1));
+        for why in [NO_ANSWER, NO_TIME_LEFT] {
+            assert!(is_outrun(why, Topology::Postgres, 5, 1));
+            assert!(!is_outrun(why, Topology::Postgres, 5, 0));
+            assert!(!is_outrun(why, Topology::Postgres, 3, 1));
+            assert!(!is_outrun(why, Topology::One, 5, 1));
+        }
+        assert!(!is_outrun("no connection", Topology::Postgres, 5, 1));
     }
 }

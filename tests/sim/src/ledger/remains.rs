@@ -4,9 +4,10 @@ use lock_core::middleware::RecordOutcome;
 
 use super::calm::is_brought_back;
 use super::registers::may_be_newer_than_its_withdrawal;
+use super::waits::AFTERMATH;
 use super::{Answer, Call, Cooldown, Ledger};
 use crate::plan::{Plan, Topology, Verb, lock_name};
-use crate::server::{Data, Entry};
+use crate::server::{Data, Entry, slot_of};
 use crate::world::{Fault, Host, SECOND, Sim, State};
 
 impl Ledger {
@@ -55,7 +56,8 @@ impl Ledger {
         if !self.interrupted.is_empty() {
             return;
         }
-        let left: Vec<String> = sim.look(|state| {
+        // The keys, and what is in each on which server.
+        let left: Vec<(String, String)> = sim.look(|state| {
             state
                 .masters()
                 .flat_map(|server| {
@@ -66,20 +68,26 @@ impl Ledger {
                         .filter(move |(_, entry)| entry.ends.is_none_or(|ends| ends >= millis))
                         .filter(move |(_, entry)| !may_be_newer_than_its_withdrawal(host, entry))
                         .filter(move |(key, _)| !may_keep_entries(plan, server, key))
+                        .map(move |(key, entry)| (server, key, entry))
                 })
-                .filter(|(_, entry)| !cools(entry))
-                .filter(|(key, entry)| !self.is_kept(key, entry, plan, state))
-                .filter(|(key, _)| !self.is_passed_on_or_freed(key, state.now))
+                .filter(|(_, _, entry)| !cools(entry))
+                .filter(|(_, key, entry)| !self.is_kept(key, entry, plan, state))
+                .filter(|(_, key, _)| !self.is_passed_on_or_freed(key, state.now))
                 // A drain of a quorum waits for a majority.
-                .filter(|(key, entry)| {
+                .filter(|(_, key, entry)| {
                     let may_stay = exits && plan.topology == Topology::Redlock;
                     !may_stay || is_of_majority(key, entry, state)
                 })
-                .map(|(key, _)| String::from_utf8_lossy(key).into_owned())
-                .filter(|key| !stays(key, plan))
-                .filter(|key| !(deletes && key.starts_with("lockkit:!s")))
+                .map(|(server, key, entry)| {
+                    let key = String::from_utf8_lossy(key).into_owned();
+                    let shown = format!("s{server} {key} {entry:?}");
+                    (key, shown)
+                })
+                .filter(|(key, _)| !stays(key, plan))
+                .filter(|(key, _)| !(deletes && key.starts_with("lockkit:!s")))
+                .filter(|(key, _)| !is_parted_from_its_key(plan, key))
                 // The dead stay in a queue until a lock is released.
-                .filter(|key| !key.starts_with("lockkit:!q") || !has_dead_waiters)
+                .filter(|(key, _)| !key.starts_with("lockkit:!q") || !has_dead_waiters)
                 .collect()
         });
         // A client of another library ends with its process, and its lock by its ttl.
@@ -87,8 +95,9 @@ impl Ledger {
             let mut foreign = self.foreign.iter();
             plan.ends_early(0) && foreign.any(|it| *key == lock_name(it.key))
         };
-        if !left.iter().all(is_foreign) {
-            self.violates("left behind", format!("{left:?}"));
+        if !left.iter().all(|(key, _)| is_foreign(key)) {
+            let shown: Vec<String> = left.into_iter().map(|(_, shown)| shown).collect();
+            self.violates("left behind", shown.join(", "));
         }
     }
 
@@ -146,6 +155,21 @@ pub(super) fn stays(key: &str, plan: &Plan) -> bool {
         || plan.has(|fault| matches!(fault, Fault::Dead { .. })) && own.starts_with('q')
 }
 
+/// Returns whether the set is one of shares whose key may be lost without it: the key was at another node while its slot
+/// moved, and that node has lost its data. Such a set stays to its end, as that of a key which a stranger has deleted.
+fn is_parted_from_its_key(plan: &Plan, set: &str) -> bool {
+    let of = (0..plan.keys).find(|of| set == format!("lockkit:!s:{{{}}}", lock_name(*of)));
+    let Some(its) = of.map(|of| slot_of(lock_name(of).as_bytes())) else {
+        return false;
+    };
+    let losses = || plan.faults.iter().filter(|it| it.fault.loses_data());
+    plan.faults.iter().any(|it| {
+        let moves = matches!(it.fault, Fault::MoveSlot { slot, .. } if slot == its);
+        // A move goes on when its nodes do.
+        moves && losses().any(|loss| it.at <= loss.end() && loss.at <= it.end() + AFTERMATH)
+    })
+}
+
 /// Returns whether the queue of a node may keep the entry of an owner. The release notifies the waiters although the right to
 /// remove the entry is missing, and does not come again.
 fn may_keep_entries(plan: &Plan, server: usize, key: &[u8]) -> bool {
@@ -173,4 +197,46 @@ fn is_of_majority(key: &[u8], entry: &Entry, state: &State) -> bool {
     let hosts = state.hosts.iter().filter(has).count();
     let is_known = is_queue || matches!(entry.data, Data::Text(_));
     !is_known || hosts > state.hosts.len() / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::calm;
+    use super::*;
+    use crate::world::Planned;
+
+    #[test]
+    fn a_set_of_shares_stays_if_its_key_was_at_a_node_that_has_lost_its_data() {
+        // The key whose slot moves in the seconds 4 to 5, and the second at which a node loses its data.
+        let is_parted = |moves: usize, lost: u64, set: &str| {
+            let mut plan = calm();
+            plan.keys = 2;
+            let slot = slot_of(lock_name(moves).as_bytes());
+            let faults = [
+                (
+                    4,
+                    Fault::MoveSlot {
+                        slot,
+                        further: 0,
+                        in_dispute: false,
+                    },
+                ),
+                (lost, Fault::Flush { server: 0 }),
+            ];
+            let faults = faults.map(|(at, fault)| Planned {
+                at: at * SECOND,
+                lasts: SECOND,
+                fault,
+            });
+            plan.faults.extend(faults);
+            is_parted_from_its_key(&plan, set)
+        };
+        let set = "lockkit:!s:{lockkit:k1}";
+        assert!(is_parted(1, 4, set));
+        assert!(is_parted(1, 6, set));
+        assert!(!is_parted(1, 8, set));
+        assert!(!is_parted(1, 2, set));
+        assert!(!is_parted(0, 4, set));
+        assert!(!is_parted(1, 4, "lockkit:k1"));
+    }
 }

@@ -235,12 +235,14 @@ fn a_loss_after_one_late_segment_breaks_a_rule_and_after_several_it_breaks_none(
 #[test]
 fn a_process_that_asks_later_and_has_the_key_first_breaks_a_rule_unless_the_key_has_cooled_down() {
     let rule = "a process that waits is passed over";
-    // Each case says whether the earlier owner has completed its run, and which call leaves a cooldown.
-    for (is_completed, cools, broken) in [
-        (false, None, vec![rule]),
-        (true, None, vec![]),
-        (false, Some(0), vec![]),
-        (false, Some(2), vec![rule]),
+    // Each case says the keys of the earlier owner, whether it has completed its run, and which call leaves a cooldown.
+    for (keys, is_completed, cools, broken) in [
+        (vec![0], false, None, vec![rule]),
+        (vec![0], true, None, vec![]),
+        (vec![0], false, Some(0), vec![]),
+        (vec![0, 1], false, Some(0), vec![]),
+        (vec![1], false, Some(0), vec![rule]),
+        (vec![0], false, Some(2), vec![rule]),
     ] {
         let mut ledger = Ledger::default();
         let mut call = |process, asked, answered, left| {
@@ -254,6 +256,7 @@ fn a_process_that_asks_later_and_has_the_key_first_breaks_a_rule_unless_the_key_
         let before = call(2, 2, 3, 12);
         call(0, 10, 20, 21);
         call(1, 13, 14, 15);
+        ledger.calls[before].keys = keys;
         ledger.runs.push(Run {
             job: 0,
             call: before,
