@@ -119,8 +119,8 @@ impl Quorum {
     }
 }
 
-/// Waits until the node has no open question of the lease, because a late one would undo the newer vote. A later round asks
-/// in its place.
+/// Waits until the node has no open question of the lease, because a late one would undo the newer vote. Where it is
+/// given up, a later round has asked, or the next renewal proposes the lease to the node.
 async fn once_resolved(
     ledger: Arc<VoteLedger>,
     place: usize,

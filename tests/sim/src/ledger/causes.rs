@@ -47,7 +47,6 @@ impl Ledger {
                 self.is_slowed(plan, &state.late, number)
                     || self.is_outrun(plan, number)
                     || self.shares_a_refusal(plan, number)
-                    || self.is_unanswered_behind_a_rest(plan, number)
                     || self.is_undecided_beside_a_freeze(plan, number)
             };
             let wrong = wrong.filter(|it| *it == IS_OVER || !is_excused());
