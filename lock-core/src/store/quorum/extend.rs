@@ -189,15 +189,19 @@ mod tests {
     use crate::base::token::{Address, TokenSource};
     use crate::timer::Timers;
 
+    fn a_lease() -> Extension {
+        Extension {
+            key: "k".into(),
+            token: TokenSource::new(Address::random()).fresh(),
+            ttl: Duration::from_secs(10),
+        }
+    }
+
     /// The two have connections of their own, so a process that stood still may read the answer to the vote first.
     #[test]
     fn a_renewal_that_was_sent_before_a_vote_arrived_does_not_forget_the_vote() {
         let store = one_node(&Timers::new(Clock::default()));
-        let lease = Extension {
-            key: "k".into(),
-            token: TokenSource::new(Address::random()).fresh(),
-            ttl: Duration::from_secs(10),
-        };
+        let lease = a_lease();
         let ledger = store.quorum.leases.begin(lease.token);
         let not_ours = |renewal: &mut RenewalRound| {
             renewal.came(0, Outcome::Extended(vec![Extended::NotOurs]));
@@ -210,5 +214,27 @@ mod tests {
         assert!(contains(ledger.touched(), 0), "the release goes there too");
         not_ours(&mut RenewalRound::new(&store.quorum, vec![lease]));
         assert!(!contains(ledger.touched(), 0));
+    }
+
+    #[test]
+    fn a_vote_that_is_withdrawn_while_its_node_is_asked_renews_nothing() {
+        let store = one_node(&Timers::new(Clock::default()));
+        let lease = a_lease();
+        let ledger = store.quorum.leases.begin(lease.token);
+        let renewed = |mut renewal: RenewalRound| {
+            renewal.came(0, Outcome::Extended(vec![Extended::Yes]));
+            renewal.extended() == [Extended::Yes]
+        };
+        let asked = || RenewalRound::new(&store.quorum, vec![lease.clone()]);
+        assert!(ledger.claim(0) && ledger.stands(0));
+        ledger.resolved(0);
+        assert!(renewed(asked()));
+
+        let before = asked();
+        ledger.is_taken_back(0);
+        let between = asked();
+        assert!(!renewed(before), "the answer came behind the withdrawal");
+        ledger.resolved(0);
+        assert!(!renewed(between), "the withdrawal was on its way");
     }
 }

@@ -13,7 +13,7 @@ use crate::base::options::Wait;
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::{VoteOperation, VoteOutcome};
-use crate::store::{Failure, Lane, MemoryStore, Operation, Outcome, Release, Released, Store};
+use crate::store::{Lane, MemoryStore, Operation, Outcome, Release, Released, Store};
 
 /// The delivery of the first undoing that is sent to a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,7 +96,7 @@ struct LateNode {
     _locks: LockManager,
 }
 
-async fn after_a_split(undoing: UndoDelivery, ttl: Duration) -> LateNode {
+async fn after_a_split(undoing: UndoDelivery) -> LateNode {
     let nodes: [Arc<MemoryStore>; 3] = std::array::from_fn(|_| MemoryStore::new(Clock::default()));
     let odd = Arc::new(Odd {
         node: Arc::clone(&nodes[0]),
@@ -109,7 +109,7 @@ async fn after_a_split(undoing: UndoDelivery, ttl: Duration) -> LateNode {
         Arc::clone(&nodes[1]) as _,
         Arc::clone(&nodes[2]) as _,
     ];
-    let locks = manager_on(stores.into(), ttl).await;
+    let locks = manager_on(stores.into(), Duration::from_secs(60)).await;
 
     // Two foreign owners have a node each, so it is a split vote, and the third vote is withdrawn for a while.
     let strangers = TokenSource::new(Address::random());
@@ -131,7 +131,7 @@ async fn after_a_split(undoing: UndoDelivery, ttl: Duration) -> LateNode {
 
 #[tokio::test]
 async fn a_vote_that_counts_is_not_undone_by_what_comes_late() {
-    let scene = after_a_split(UndoDelivery::Twice, Duration::from_secs(60)).await;
+    let scene = after_a_split(UndoDelivery::Twice).await;
     let counted = scene.guard.acks().granted();
     scene.odd.what_is_late_arrives().await;
     let mut have = 0;
@@ -143,7 +143,7 @@ async fn a_vote_that_counts_is_not_undone_by_what_comes_late() {
 
 #[tokio::test]
 async fn a_copy_of_an_undoing_leaves_the_newer_vote_alone() {
-    let scene = after_a_split(UndoDelivery::Copied, Duration::from_secs(60)).await;
+    let scene = after_a_split(UndoDelivery::Copied).await;
     let all = async {
         while scene.guard.acks().granted() < 3 {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -160,17 +160,6 @@ async fn a_copy_of_an_undoing_leaves_the_newer_vote_alone() {
     for node in &scene.nodes {
         assert_eq!(node.counts().0, 0, "a release takes back every vote");
     }
-}
-
-#[tokio::test]
-async fn a_vote_that_is_still_to_be_undone_renews_nothing() {
-    let scene = after_a_split(UndoDelivery::Late, Duration::from_millis(1_200)).await;
-    // One of the two granting nodes is out: the other one and the old vote are no majority.
-    let failure = Failure::refused("it is out");
-    scene.nodes[1].set_fault(Some(failure));
-    let lost = tokio::time::timeout(Duration::from_secs(20), scene.guard.lost()).await;
-    lost.expect("a majority has not renewed it");
-    scene.odd.what_is_late_arrives().await;
 }
 
 #[tokio::test]
