@@ -6,7 +6,7 @@
 -- Reply  1 cooling down   0 there is no such key   2 the key is another owner's
 --        6 as 1, and dead waiters have left the queue, but not all: ask again, so that the others are notified
 --        8 as 1, and the server refused to notify the waiters: serve them when the cooldown is over
--- Error  a missing right   the server refuses to read the key; nothing was done
+-- Error  READONLY, NOREPLICAS, MISCONF, a missing right   the server refuses a command; nothing was done
 --
 -- Replaces the value, so that late commands of the old token find another value. The waiters are notified, because the
 -- key becomes free at another time than they expect. A cooldown whose end has passed frees the key.
@@ -21,7 +21,9 @@ if type(value) == 'string' and string.sub(value, 1, #closed) == closed then
 end
 if value ~= ARGV[1] then
   -- A node of a quorum that has refused the lease may have it in the queue.
-  redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])
+  if redis.pcall('EXISTS', KEYS[3]) ~= 0 and is_refused(redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])) then
+    return failed
+  end
   return value and 2 or 0
 end
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -21,7 +21,10 @@ if type(value) == 'string' and string.sub(value, 1, #done) == done then
 end
 if value ~= ARGV[1] then
   -- A node of a quorum that has refused the lease may have it in the queue.
-  if KEYS[3] then redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4]) end
+  if KEYS[3] and redis.pcall('EXISTS', KEYS[3]) ~= 0
+    and is_refused(redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])) then
+    return failed
+  end
   return value and 2 or 0
 end
 local time = redis.call('TIME')

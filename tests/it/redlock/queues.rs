@@ -10,9 +10,18 @@ use super::{Nodes, long};
 
 const QUEUE: &str = "lockkit:!q:{k}";
 
+/// Whether the server that has refused the lock takes writes when the lock ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Writes {
+    Taken,
+    /// Until the server has refused one.
+    Refused,
+}
+
 /// Acquires a lock that the middle one of three servers has refused, because a client of another library has the key there,
 /// and ends it. The caller waited, so that server has put it into the queue.
 async fn ends_beside_a_refusal(
+    writes: Writes,
     ask: impl FnOnce(LockRequest) -> LockRequest,
     end: impl FnOnce(&LockGuard),
 ) {
@@ -32,29 +41,71 @@ async fn ends_beside_a_refusal(
     let guard = timeout(wait::PATIENCE, waiter).await.expect("it polls");
     let guard = guard.expect("no panic").expect("a majority is free");
     end(&guard);
+    let needs_replicas = |count| {
+        nodes.0[1].cli(&["CONFIG", "SET", "min-replicas-to-write", count]);
+    };
+    if writes == Writes::Refused {
+        needs_replicas("1");
+    }
     guard.release().await.expect("held");
+    if writes == Writes::Refused {
+        wait::eventually("the server refuses to change its queue", async || {
+            nodes.0[1]
+                .info("errorstats")
+                .contains_key("errorstat_NOREPLICAS")
+        })
+        .await;
+        needs_replicas("0");
+    }
     wait::eventually("no server has the caller in its queue", async || {
         !(0..3).any(queued)
     })
     .await;
 }
 
+fn cools(guard: &LockGuard) {
+    guard.cooldown(Duration::from_secs(60));
+}
+
+fn remembers(guard: &LockGuard) {
+    guard.remember("done", long()).expect("held");
+}
+
 #[tokio::test]
 async fn an_owner_that_leaves_a_cooldown_leaves_the_queue_of_a_server_that_had_refused_it() {
     needs!(redis);
-    let minute = Duration::from_secs(60);
-    ends_beside_a_refusal(|request| request, |guard| guard.cooldown(minute)).await;
+    ends_beside_a_refusal(Writes::Taken, |request| request, cools).await;
 }
 
 #[tokio::test]
 async fn an_owner_that_leaves_a_record_leaves_the_queue_of_a_server_that_had_refused_it() {
     needs!(redis);
-    let remembers = |guard: &LockGuard| guard.remember("done", long()).expect("held");
-    ends_beside_a_refusal(|request| request, remembers).await;
+    ends_beside_a_refusal(Writes::Taken, |request| request, remembers).await;
 }
 
 #[tokio::test]
 async fn an_owner_that_leaves_a_gap_leaves_the_queue_of_a_server_that_had_refused_it() {
     needs!(redis);
-    ends_beside_a_refusal(|request| request.interop(Interop::On), |_| {}).await;
+    let with_others = |request: LockRequest| request.interop(Interop::On);
+    ends_beside_a_refusal(Writes::Taken, with_others, |_| {}).await;
+}
+
+#[tokio::test]
+async fn an_owner_leaves_the_queue_of_a_server_that_refuses_writes_for_a_while() {
+    needs!(redis);
+    ends_beside_a_refusal(Writes::Refused, |request| request, |_| {}).await;
+}
+
+#[tokio::test]
+async fn an_owner_that_leaves_a_cooldown_leaves_the_queue_of_a_server_that_refuses_writes_for_a_while()
+ {
+    needs!(redis);
+    ends_beside_a_refusal(Writes::Refused, |request| request, cools).await;
+}
+
+#[tokio::test]
+async fn an_owner_that_leaves_a_record_leaves_the_queue_of_a_server_that_refuses_writes_for_a_while()
+ {
+    needs!(redis);
+    ends_beside_a_refusal(Writes::Refused, |request| request, remembers).await;
 }
