@@ -8,7 +8,10 @@ use super::late::are_late;
 use super::undisturbed::{START, is_quiet, promptly};
 use super::{Answer, Call, Claim, Ledger, Owning};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::world::{Fault, Planned, State};
+use crate::world::{Fault, MILLI, Planned, State};
+
+/// A renewal takes so many segments, if the server does not know its script.
+const RENEWAL: u64 = 4;
 
 /// What an operator saw of a key, at some time between two times.
 #[derive(Clone, Debug)]
@@ -125,6 +128,7 @@ impl Ledger {
             HolderProcess::Holds => (holder.token != Some(owner.token))
                 .then_some("an operator sees another token than the owner's"),
             HolderProcess::Ended if self.is_on_its_way(owner) => None,
+            HolderProcess::Ended if self.looks_like_an_attempt(plan, seen, owner) => None,
             HolderProcess::Ended => Some("an operator takes an owner for one that has ended"),
             HolderProcess::Gone if reached && !plan.ends_early(process) => {
                 Some("an operator takes a living owner for gone")
@@ -132,6 +136,22 @@ impl Ledger {
             HolderProcess::Foreign => Some("an operator takes an owner for a stranger"),
             _ => None,
         }
+    }
+
+    /// Returns whether a silent node may make an attempt of another call look like the owner. A process asks a node no more for a
+    /// while that has not answered a renewal in an eighth of the ttl. With one vote each, the last vote to end is shown.
+    fn looks_like_an_attempt(&self, plan: &Plan, seen: &Seen, owner: &Claim) -> bool {
+        let shortest = plan.ttls.iter().min().map_or(0, |ttl| ttl * MILLI);
+        let is_silent = plan.topology == Topology::Redlock && shortest / 8 < plan.segments(RENEWAL);
+        let withdrawn = |call: &Call| call.answered.map(|it| it + plan.segments(2));
+        let mut calls = self.calls.iter().enumerate();
+        is_silent
+            && calls.any(|(number, call)| {
+                number != owner.call
+                    && call.keys.contains(&seen.key)
+                    && call.asked <= seen.answered
+                    && withdrawn(call).is_none_or(|it| it >= seen.asked)
+            })
     }
 }
 
@@ -180,9 +200,9 @@ fn silent_process(plan: &Plan, state: &State, seen: &Seen) -> Option<&'static st
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{calm, with, world};
+    use super::super::tests::{asks, calm, owns, with, world};
     use super::*;
-    use crate::world::{MILLI, SECOND, Ways};
+    use crate::world::{SECOND, Ways};
 
     #[test]
     fn a_process_is_silent_while_it_replaces_a_connection_that_a_freeze_has_silenced() {
@@ -216,5 +236,34 @@ mod tests {
         assert!(wrong(&freeze, 5_000));
         assert!(wrong(&freeze, 6_251));
         assert!(wrong(&calm(), 6_100));
+    }
+
+    #[test]
+    fn an_operator_takes_an_attempt_for_the_owner_where_a_node_may_be_silent() {
+        let rule = Some("an operator takes an owner for one that has ended");
+        // A call asks at second 5 for the key that another one has, and is answered at this millisecond.
+        let missed = |topology: Topology, ttl: u64, answered: u64| {
+            let mut plan = calm();
+            (plan.topology, plan.latency, plan.ttls) = (topology, 5 * MILLI, vec![ttl]);
+            let mut ledger = Ledger::default();
+            owns(&mut ledger, Owning::Alone, 7, 2, 9);
+            let attempt = asks(&mut ledger, Owning::Alone, None, 5, None);
+            ledger.calls[attempt].answered = Some(answered * MILLI);
+            let seen = Seen {
+                key: 0,
+                asked: 6 * SECOND,
+                answered: 7 * SECOND,
+                state: KeyState::Held,
+                holders: vec![SeenHolder {
+                    process: HolderProcess::Ended,
+                    token: None,
+                }],
+            };
+            ledger.missed_owner(&plan, &seen)
+        };
+        assert_eq!(missed(Topology::Redlock, 300, 5_990), None);
+        assert_eq!(missed(Topology::Redlock, 300, 5_900), rule);
+        assert_eq!(missed(Topology::Redlock, 3_000, 5_990), rule);
+        assert_eq!(missed(Topology::One, 300, 5_990), rule);
     }
 }

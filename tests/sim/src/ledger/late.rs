@@ -61,12 +61,11 @@ impl Ledger {
             Answer::NotReleased(why) if has(why, &[NOT_CONFIRMED]) => call.ended,
             _ => return false,
         };
-        let timeout = plan.processes[call.process].operation_timeout;
-        let round_trip = 3 * plan.latency;
-        if plan.topology != Topology::Postgres || timeout > ROUND_TRIPS * round_trip {
+        if !may_be_outrun(plan, call.process) {
             return false;
         }
         let to = to.unwrap_or(u64::MAX);
+        let timeout = plan.processes[call.process].operation_timeout;
         let from = call.asked.saturating_sub(timeout);
         self.others_want(number, from..to)
     }
@@ -82,6 +81,13 @@ impl Ledger {
                 && is_over > span.start
         })
     }
+}
+
+/// Returns whether the time of an operation of the process may end, on PostgreSQL, while other processes change its key.
+pub(super) fn may_be_outrun(plan: &Plan, process: usize) -> bool {
+    let round_trip = 3 * plan.latency;
+    let timeout = plan.processes[process].operation_timeout;
+    plan.topology == Topology::Postgres && timeout <= ROUND_TRIPS * round_trip
 }
 
 /// Returns whether segments of a process that were sent in this span explain that something did not happen in its time.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::late::may_be_outrun;
 use super::{Call, Ledger};
 use crate::plan::{Plan, Topology};
 use crate::world::{Fault, MILLI, State};
@@ -86,7 +87,14 @@ impl Ledger {
                 call.asked + plan.segments(8),
                 call.answered.unwrap_or(u64::MAX),
             );
-            if is_first && call.wait != Some(0) && call.asked > connected && from < until {
+            // The queue may take such a process much later. The owners in between do not see it.
+            let is_seen_late = may_be_outrun(plan, call.process);
+            if is_first
+                && !is_seen_late
+                && call.wait != Some(0)
+                && call.asked > connected
+                && from < until
+            {
                 waiting.push(Waiting {
                     call: number,
                     process: call.process,
@@ -173,5 +181,20 @@ mod tests {
         assert_eq!(broken(1_000, 301), [rule]);
         assert_eq!(broken(0, 299), [rule]);
         assert_eq!(broken(-1_000, 299), [rule]);
+    }
+
+    #[test]
+    fn a_process_whose_operations_may_be_outrun_is_seen_late_by_the_others() {
+        let waiters = |topology: Topology, latency: u64| {
+            let mut plan = calm();
+            (plan.topology, plan.latency) = (topology, latency * MILLI);
+            plan.processes[0].operation_timeout = 200 * MILLI;
+            let mut ledger = Ledger::default();
+            asks(&mut ledger, Owning::Alone, None, 2, Some(3));
+            ledger.waiting(&plan).len()
+        };
+        assert_eq!(waiters(Topology::Postgres, 5), 0);
+        assert_eq!(waiters(Topology::Postgres, 3), 1);
+        assert_eq!(waiters(Topology::One, 5), 1);
     }
 }
