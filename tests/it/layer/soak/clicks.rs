@@ -10,6 +10,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
+use super::ledger::{Ledger, Run};
+
 /// The number of users that click at the same time.
 const AT_ONCE: usize = 32;
 
@@ -51,6 +53,9 @@ pub(super) enum Leaves {
 /// A click and its answer; `None` for a click whose client has left.
 pub(super) type Answered = (Click, Option<Response>);
 
+/// A click and its answer, or why it has none.
+type Sent = (Click, Result<Option<Response>, String>);
+
 /// Returns a number that looks random and is always the same.
 fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -87,11 +92,34 @@ impl Plan {
 
 /// Sends all clicks of a plan, each user's double clicks one after the other. `answered` counts
 /// them.
+///
+/// # Panics
+///
+/// If a click has no answer. The text has all such clicks, with their handlers.
 pub(super) async fn storm(
     ports: [u16; 2],
     plan: Plan,
     answered: &watch::Sender<u64>,
+    ledger: &Ledger,
 ) -> Vec<Answered> {
+    let sent = send_all(ports, plan, answered).await;
+    let missing: Vec<String> = sent
+        .iter()
+        .filter_map(|(click, answer)| {
+            let why = answer.as_ref().err()?;
+            let of_the_click = |run: &&Run| run.click == click.number;
+            let runs = ledger.read(|book| format!("{:?}", book.runs.iter().find(of_the_click)));
+            Some(format!("{why}: {click:?}, its handler: {runs}"))
+        })
+        .collect();
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    let answers = sent.into_iter();
+    answers
+        .filter_map(|(click, answer)| Some((click, answer.ok()?)))
+        .collect()
+}
+
+async fn send_all(ports: [u16; 2], plan: Plan, answered: &watch::Sender<u64>) -> Vec<Sent> {
     let mut connections = Vec::new();
     for port in ports {
         let connection = http2::Connection::open(port).await;
@@ -157,7 +185,7 @@ impl Click {
         .await;
     }
 
-    async fn send(self, ports: [u16; 2], connections: &[http2::Connection]) -> Answered {
+    async fn send(self, ports: [u16; 2], connections: &[http2::Connection]) -> Sent {
         let (user, number, work) = (
             format!("user-{}", self.user),
             self.number.to_string(),
@@ -190,9 +218,10 @@ impl Click {
                 }
             }
         };
-        let answer = timeout(wait::PATIENCE, sent).await;
-        let answer = answer.unwrap_or_else(|_| panic!("unanswered: {self:?}"));
-        let answer = answer.unwrap_or_else(|error| panic!("no answer: {error}: {self:?}"));
+        let answer = match timeout(wait::PATIENCE, sent).await {
+            Ok(answer) => answer.map_err(|error| format!("no answer, {error}")),
+            Err(_) => Err(format!("no answer in {:?}", wait::PATIENCE)),
+        };
         (self, answer)
     }
 }

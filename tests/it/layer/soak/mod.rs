@@ -62,7 +62,7 @@ async fn no_two_handlers_of_a_user_overlap_under_faults_of_clients_handlers_and_
         half_way(plan, &answered).await;
         aside(&redis, RedisServer::restart).await;
     };
-    let clicks = storm(ports(&services), plan, &answered);
+    let clicks = storm(ports(&services), plan, &answered, &ledger);
     let (answers, ()) = tokio::join!(clicks, restart);
     wait::eventually("all handlers have ended", async || {
         ledger.read(|book| book.runs.iter().all(|run| run.ended.is_some()))
@@ -179,7 +179,7 @@ async fn after_redis_has_lost_its_data_the_older_handler_of_every_overlap_is_tol
             assert_eq!(order.status, 201, "{order:?}");
         }
     };
-    let (answers, ()) = tokio::join!(storm(ports, plan, &answered), forget);
+    let (answers, ()) = tokio::join!(storm(ports, plan, &answered, &ledger), forget);
     ledger.read(|book| {
         let overlaps = overlaps(book);
         assert!(overlaps.len() as u64 >= SLOW, "{}", overlaps.len());
@@ -215,7 +215,7 @@ async fn without_the_layer_the_checks_find_overlaps_and_a_wrong_stock() {
         users: 20,
         mishaps: false,
     };
-    storm(ports(&services), plan, &watch::Sender::new(0)).await;
+    storm(ports(&services), plan, &watch::Sender::new(0), &ledger).await;
     ledger.read(|book| {
         assert!(!overlaps(book).is_empty());
         assert!(wrong_stocks(book) > 0);
