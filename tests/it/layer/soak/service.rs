@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::ledger::{Ledger, Visit};
-use crate::layer::layer;
+use crate::layer::hasty_layer;
 
 const SERVICE: &str = "LOCK_TESTS_SOAK_SERVICE";
 
@@ -93,7 +93,11 @@ async fn serves_until_told_to_end() {
     let mut end = signal(SignalKind::terminate()).expect("a signal");
     let locks = LockManager::connect(redis).await.expect("a manager");
     let ttl = Duration::from_millis(ttl.parse().expect("milliseconds"));
-    let layer = layer(&locks).ttl(ttl);
+    // A request that a thread puts into the channel of a connection while the connection's driver drops it has no answer, because
+    // the channel of tokio keeps the request. The client must wait for longer.
+    let layer = hasty_layer(&locks)
+        .acquire_timeout(wait::PATIENCE / 2)
+        .ttl(ttl);
     let orders = layer.in_flight();
     let shop = Shop {
         ledger: SocketAddr::from((Ipv4Addr::LOCALHOST, ledger.parse().expect("a port"))),
