@@ -112,7 +112,7 @@ pub(super) async fn contend(
     let mut doubt = Doubt::default();
     let mut task = WaitingTask::default();
     let waits = spec.wait != Wait::None;
-    let mut met_own_release = false;
+    let mut met_own_releases = false;
     let mut queueing = match waits {
         true => Queueing::IfContended,
         false => Queueing::Never,
@@ -154,10 +154,16 @@ pub(super) async fn contend(
             // A share of this process may have ended a moment ago, or a lock beside which no share may stand.
             Asked::Busy(refusal)
                 if (refusal.shared || spec.share.is_some())
-                    && !met_own_release
-                    && Box::pin(meets_own_release(spec, &contender, &attempt, confirmed)).await =>
+                    && !met_own_releases
+                    && Box::pin(meets_own_release(
+                        spec,
+                        &contender,
+                        &attempt,
+                        confirmed,
+                        &mut met_own_releases,
+                    ))
+                    .await =>
             {
-                met_own_release = true;
                 continue;
             }
             // The key may hold the previous lease, whose release has not arrived after all.
@@ -270,7 +276,7 @@ impl Doubt {
 }
 
 #[cfg(all(test, feature = "test-util"))]
-mod late_tests;
+mod refused_tests;
 #[cfg(test)]
 #[path = "acquire_tests.rs"]
 mod tests;

@@ -50,17 +50,21 @@ pub(super) async fn start_share(spec: &LockSpec, limit: ShareLimit) -> Result<Sh
 
 /// Waits for releases of this process that may have stood in the way of a question. `confirmed`: the count of confirmed
 /// ones when it was sent. `true`: there were such, so the question is asked again.
+///
+/// `is_over` becomes true unless a push came before they were confirmed. The next question may meet them too.
 pub(super) async fn meets_own_release(
     spec: &LockSpec,
     contender: &Contender,
     attempt: &Attempt,
     confirmed: u64,
+    is_over: &mut bool,
 ) -> bool {
     let engine = &spec.engine;
     let met = engine.queue.is_releasing_before(&attempt.lease);
+    *is_over = true;
     if met {
         let latest = engine.now() + spec.acquire_timeout;
-        contender.lets_releases_arrive(&attempt.lease, latest).await;
+        *is_over = contender.lets_releases_arrive(&attempt.lease, latest).await;
     }
     met || engine.queue.confirmed_releases() != confirmed
 }

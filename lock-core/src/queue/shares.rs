@@ -163,20 +163,17 @@ impl Queue {
 
 impl Contender {
     /// Waits until no release of this process may stand in the way of `asking`, until `latest`, or for a push. The contender
-    /// keeps its turn meanwhile, although it asks nothing.
-    pub(crate) async fn lets_releases_arrive(&self, asking: &ActiveLease, latest: Moment) {
+    /// keeps its turn meanwhile, although it asks nothing. `false`: it was a push.
+    pub(crate) async fn lets_releases_arrive(&self, asking: &ActiveLease, latest: Moment) -> bool {
         self.waits(latest);
         let mut arrive = pin!(self.queue.releases_arrive(asking));
         let arrive_or_push = poll_fn(|context| {
-            let ready =
-                self.poll_news(context).is_ready() || arrive.as_mut().poll(context).is_ready();
-            if ready {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
+            if self.poll_news(context).is_ready() {
+                return Poll::Ready(false);
             }
+            arrive.as_mut().poll(context).map(|()| true)
         });
         let timers = &self.queue.keeper.timers;
-        timers.before(latest, arrive_or_push).await;
+        timers.before(latest, arrive_or_push).await.unwrap_or(true)
     }
 }
