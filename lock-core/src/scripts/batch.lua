@@ -58,7 +58,7 @@ if releases > 0 then
     for index = 1, releases do
       local queue = KEYS[1 + releases + index]
       local reply = replies[index] or 1
-      if is_refused(pcall('ZREM', queue, ARGV[5 + index] .. ' ' .. grants(index))) and reply == 2 then return failed end
+      pcall('ZREM', queue, ARGV[5 + index] .. ' ' .. grants(index))
       if reply ~= 2 then
         local more = 0
         failed, unnotified = nil, nil

@@ -10,11 +10,11 @@ use super::{Nodes, long};
 
 const QUEUE: &str = "lockkit:!q:{k}";
 
-/// Whether the server that has refused the lock takes writes when the lock ends.
+/// The server that has refused the lock takes or refuses writes at the end of the lock.
 #[derive(Clone, Copy, PartialEq)]
 enum Writes {
     Taken,
-    /// Until the server has refused one.
+    /// The test ends this when the server has refused a write.
     Refused,
 }
 
