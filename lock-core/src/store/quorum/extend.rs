@@ -49,10 +49,11 @@ impl Quorum {
         Outcome::Extended(extended)
     }
 
-    /// Releases a lease that a majority has lost on the other nodes, because no owner will release it.
+    /// Releases a lease that a majority has lost on the other nodes, because no owner will release it. A lease that ended
+    /// meanwhile is released by what ended it, which would miss the votes that this takes away, and call the lock lost.
     fn drop_lost(self: &Arc<Self>, renewal: &RenewalRound, extended: &[Extended], lane: Lane) {
         for (one, extended) in renewal.leases.iter().zip(extended) {
-            if *extended != Extended::NotOurs {
+            if *extended != Extended::NotOurs || one.ledger.has_ended() {
                 continue;
             }
             self.leases.end(one.extension.token);
@@ -214,6 +215,27 @@ mod tests {
         assert!(contains(ledger.touched(), 0), "the release goes there too");
         not_ours(&mut RenewalRound::new(&store.quorum, vec![lease]));
         assert!(!contains(ledger.touched(), 0));
+    }
+
+    #[test]
+    fn a_renewal_takes_no_vote_away_from_a_release_that_began_meanwhile() {
+        let store = one_node(&Timers::new(Clock::default()));
+        let is_taken_away = |is_released: bool| {
+            let lease = a_lease();
+            let ledger = store.quorum.leases.begin(lease.token);
+            assert!(ledger.claim(0) && ledger.stands(0));
+            ledger.resolved(0);
+            let renewal = RenewalRound::new(&store.quorum, vec![lease.clone()]);
+            if is_released {
+                assert!(store.quorum.leases.end(lease.token).is_some());
+            }
+            store
+                .quorum
+                .drop_lost(&renewal, &[Extended::NotOurs], Lane::KEEPER);
+            !contains(ledger.touched(), 0)
+        };
+        assert!(is_taken_away(false), "nobody else would withdraw it");
+        assert!(!is_taken_away(true), "the release counts it");
     }
 
     #[test]
