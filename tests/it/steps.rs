@@ -20,7 +20,9 @@ pub(crate) const OUTLIVED: Duration = Duration::from_secs(3);
 
 /// Makes a manager that is patient enough for a machine that is busy with other tests.
 pub(crate) async fn manager(url: &str) -> LockManager {
-    let builder = LockManager::builder(url).operation_timeout(Duration::from_secs(5));
+    let builder = LockManager::builder(url)
+        .operation_timeout(Duration::from_secs(5))
+        .connect_timeout(wait::PATIENCE);
     builder.connect().await.expect("a manager")
 }
 

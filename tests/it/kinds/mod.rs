@@ -24,6 +24,8 @@ const FOLDER: &str = "LOCK_TESTS_STORM_FOLDER";
 const SEED: &str = "LOCK_TESTS_STORM_SEED";
 
 const PROCESSES: u64 = 8;
+/// A storm with fewer claims is none.
+const CLAIMS: usize = 100;
 const KEYS: [&str; 7] = ["k0", "k1", "k2", "k3", "p0", "p1", "p2"];
 
 fn span() -> Duration {
@@ -83,9 +85,12 @@ async fn storm(kind: Kind) {
     let mut processes: Vec<_> = (0..PROCESSES)
         .map(|number| start(&stage, &folder, seed * 1_000 + number))
         .collect();
+    let claims = || Ledger::open(folder.path()).judged().0;
     let end = Instant::now() + span();
+    // On a busy machine the storm goes on until it is one.
+    let overdue = end + wait::PATIENCE;
     let (mut killed, mut forced) = (0, 0);
-    while Instant::now() < end {
+    while Instant::now() < end || (claims() <= CLAIMS && Instant::now() < overdue) {
         tokio::time::sleep(Duration::from_millis(dice.between(50, 250))).await;
         if killed == 0 || dice.percent(kind.deaths()) {
             let victim = dice.index(processes.len());
@@ -121,7 +126,7 @@ async fn storm(kind: Kind) {
          {disturbed} disturbances, longest wait {longest} ms"
     );
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(claims > 100 && killed > 0, "the storm was none");
+    assert!(claims > CLAIMS && killed > 0, "the storm was none");
     // The leases of killed processes run out, and no key, queue or set is left.
     let is_clean = async || stage.left().is_empty();
     wait::eventually("no key is left", is_clean).await;

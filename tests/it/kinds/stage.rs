@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lock_core::LockManager;
+use lock_tests::wait::PATIENCE;
 use lock_tests::{ChildProcess, RedisCluster, RedisServer};
 use tokio::time::sleep;
 
@@ -54,7 +55,9 @@ impl Kind {
         }
         let several = LockManager::quorum(urls.split(','));
         // A server that hangs is noticed while the others are at work.
-        let several = several.operation_timeout(Duration::from_secs(2));
+        let several = several
+            .operation_timeout(Duration::from_secs(2))
+            .connect_timeout(PATIENCE);
         several.assume_fresh().connect().await.expect("a manager")
     }
 }

@@ -183,11 +183,12 @@ impl RenewalRound {
 mod tests {
     use std::time::Duration;
 
+    use super::super::leases::Leases;
     use super::super::test_nodes::one_node;
     use super::super::vote_ledger::Late;
     use super::*;
     use crate::base::clock::Clock;
-    use crate::base::token::{Address, TokenSource};
+    use crate::base::token::{Address, Token, TokenSource};
     use crate::timer::Timers;
 
     fn a_lease() -> Extension {
@@ -219,23 +220,25 @@ mod tests {
 
     #[test]
     fn a_renewal_takes_no_vote_away_from_a_release_that_began_meanwhile() {
+        type End = fn(&Leases, Token) -> Option<Arc<VoteLedger>>;
         let store = one_node(&Timers::new(Clock::default()));
-        let is_taken_away = |is_released: bool| {
+        let leases = &store.quorum.leases;
+        let is_taken_away = |end: Option<End>| {
             let lease = a_lease();
-            let ledger = store.quorum.leases.begin(lease.token);
+            let ledger = leases.begin(lease.token);
             assert!(ledger.claim(0) && ledger.stands(0));
             ledger.resolved(0);
             let renewal = RenewalRound::new(&store.quorum, vec![lease.clone()]);
-            if is_released {
-                assert!(store.quorum.leases.end(lease.token).is_some());
-            }
+            assert!(end.is_none_or(|end| end(leases, lease.token).is_some()));
             store
                 .quorum
                 .drop_lost(&renewal, &[Extended::NotOurs], Lane::KEEPER);
             !contains(ledger.touched(), 0)
         };
-        assert!(is_taken_away(false), "nobody else would withdraw it");
-        assert!(!is_taken_away(true), "the release counts it");
+        assert!(is_taken_away(None), "nobody else would withdraw it");
+        assert!(!is_taken_away(Some(Leases::end)), "the release counts it");
+        let by_record: End = Leases::end_with_record;
+        assert!(!is_taken_away(Some(by_record)), "the record needs it");
     }
 
     #[test]
