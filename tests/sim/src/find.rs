@@ -67,7 +67,8 @@ fn result(words: &[&str]) -> Result<String, String> {
             let Some(plan) = place.plan(seed) else {
                 continue;
             };
-            *RUNNING.lock().expect("no panic") = Some((place.clone(), seed, computed(), Instant::now()));
+            *RUNNING.lock().expect("no panic") =
+                Some((place.clone(), seed, computed(), Instant::now()));
             count += 1;
             let wrong = match catch_unwind(AssertUnwindSafe(|| run(&plan, Log::No))) {
                 Ok(report) => report.violations.first().map(|it| it.rule.to_owned()),

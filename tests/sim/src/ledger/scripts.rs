@@ -74,14 +74,15 @@ impl Ledger {
         others.any(is_open) || unpolled.any(|it| it.until.saturating_add(LOOKS_AGAIN.end) > now)
     }
 
-    /// Returns whether a renewal of another key, whose lock was left a moment ago, may still be on its way to the server.
+    /// Returns whether a renewal of a lock that was left a moment ago may still be on its way to the server. A watched lock is
+    /// renewed once right after its grant, on another connection than its release.
     fn has_renewals_on_their_way(&self, plan: &Plan, now: u64, call: usize) -> bool {
         let keys = &self.calls[call].keys;
         let slowest = slowest_segment(plan.latency);
         self.calls[..call].iter().any(|it| {
             let is_renewed = |left: u64| it.watched || left >= it.asked + it.ttl / 3;
             let left = it.left.filter(|left| is_renewed(*left));
-            it.keys != *keys && left.is_some_and(|left| left + slowest > now)
+            (it.keys != *keys || it.watched) && left.is_some_and(|left| left + slowest > now)
         })
     }
 
@@ -110,11 +111,12 @@ mod tests {
     /// The rules that are broken where a script arrives beside a call, and a lock of this key was held before from second 2
     /// on, for so many milliseconds of its ttl of a second, and left so many ago.
     fn broken(key: usize, held: u64, ago: u64) -> Vec<&'static str> {
-        broken_where_it_rests(None, key, held, ago)
+        broken_where_it_rests(None, false, key, held, ago)
     }
 
     fn broken_where_it_rests(
         rests: Option<u64>,
+        watched: bool,
         key: usize,
         held: u64,
         ago: u64,
@@ -129,6 +131,7 @@ mod tests {
         let it = &mut ledger.calls[before];
         (it.keys, it.answer) = (vec![key], Answer::Granted);
         (it.left, it.released) = (Some(left), Some(left));
+        it.watched = watched;
         let call = asks(&mut ledger, Owning::Alone, None, 3, Some(4));
         ledger.calls[call].answer = Answer::Granted;
         ledger.calls[call].rests = rests;
@@ -153,10 +156,13 @@ mod tests {
         assert_eq!(broken(1, 350, slowest + 1), [rule]);
         assert_eq!(broken(1, 300, 1), [rule]);
         assert_eq!(broken(0, 350, 1), [rule]);
+        let broken_if_watched = |ago| broken_where_it_rests(None, true, 0, 5, ago);
+        assert!(broken_if_watched(slowest - 1).is_empty());
+        assert_eq!(broken_if_watched(slowest + 1), [rule]);
     }
 
     #[test]
     fn a_call_whose_future_rested_is_undone_by_a_script() {
-        assert!(broken_where_it_rests(Some(4 * SECOND), 0, 350, 1).is_empty());
+        assert!(broken_where_it_rests(Some(4 * SECOND), false, 0, 350, 1).is_empty());
     }
 }
