@@ -42,7 +42,7 @@ main() {
 }
 
 suite=(cargo test --workspace --all-features --locked --no-fail-fast)
-# Seconds. The parts need 12 minutes on two slow processors, and twice as long beside a build.
+# Seconds. The parts took 12 to 19 minutes on two slow processors.
 patience=2400
 
 # Installs programs while cargo compiles, because one waits for the network and the other for the processors.
@@ -53,7 +53,8 @@ everything() {
     local status=0 job last
     may_install install_missing &
     job=$!
-    # What the compiler notes for the next build costs an eighth of the first one. A folder that has such notes goes on with them.
+    # Incremental compilation adds an eighth to the processor time of a first build. A folder that was built incrementally is
+    # built so again.
     [ -d "${CARGO_TARGET_DIR:-target}/debug/incremental" ] || export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
     # The largest test keeps one processor busy for most of its build, so the simulation is built beside it.
     start simulation --no-run >"$histories" 2>&1
