@@ -55,6 +55,7 @@ impl Engine {
             from: lease.token,
             to: token,
             ttl: lease.ttl(),
+            fence: Some(fence),
         };
         let mut open = OpenSwap::new(self, lease.release(), swap);
         open.late_duplicate = lease.has_late_duplicate();
@@ -83,12 +84,9 @@ impl Engine {
     }
 
     /// Asks for a reader's share once more, which lets in those that wait. If no answer comes, they ask by themselves.
-    ///
-    /// It reports the fencing token of the lock, above which all tokens of readers have to be also where the server's
-    /// clock was set back.
     pub(crate) async fn let_in_readers(self: &Arc<Self>, share: &ActiveLease) {
         let lane = Lane::of_this_task();
-        let question = share.acquire(Queueing::Never, Some(share.replaced()), true);
+        let question = share.acquire(Queueing::Never, None, true);
         let operation = Operation::Acquire(question);
         let mut asking = Asking {
             engine: self,

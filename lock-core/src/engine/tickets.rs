@@ -81,6 +81,7 @@ impl Engine {
             from: lease.token,
             to: ticket.token,
             ttl: pick_up,
+            fence: None,
         };
         let mut open = OpenSwap::new(self, lease.release(), swap);
         open.late_duplicate = lease.has_late_duplicate();
@@ -172,6 +173,7 @@ impl Engine {
             from: ticket.token,
             to: token,
             ttl: ticket.ttl,
+            fence: None,
         };
         let mut open = OpenSwap::new(self, release, swap);
         let swapping = self.queue.swaps_in(&lease);

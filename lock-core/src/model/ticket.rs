@@ -359,7 +359,12 @@ impl Tickets {
             _ => {}
         }
         let (to, ttl) = (to.token(), TTL);
-        self.run(&Operation::Swap { from, to, ttl }) == Reply::Done(Ended::Yes)
+        self.run(&Operation::Swap {
+            from,
+            to,
+            ttl,
+            fence: None,
+        }) == Reply::Done(Ended::Yes)
     }
 
     fn check(&self, fault: Option<TicketFault>) -> Result<(), TicketWrong> {

@@ -34,7 +34,8 @@ impl Document {
         from: Token,
         to: Token,
         ttl: Millis,
-        around: &Around<'_>,
+        fence: Option<u64>,
+        around: &mut Around<'_>,
     ) -> Reply {
         let ends = around.now_ms() + ttl;
         let how = self.taken_by_others();
@@ -44,6 +45,7 @@ impl Document {
         if !around.has_room {
             return Reply::NoRoom;
         }
+        around.raise(fence);
         // A second copy finds the second token, and only lengthens it.
         self.free(from);
         self.enter(to, ends);

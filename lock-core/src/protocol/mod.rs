@@ -49,7 +49,12 @@ pub(crate) fn step(
     match operation {
         Operation::Acquire(ask) => document.acquire(ask, around),
         Operation::Extend { token, ttl } => document.extend(*token, *ttl, around),
-        Operation::Swap { from, to, ttl } => document.swap(*from, *to, *ttl, around),
+        Operation::Swap {
+            from,
+            to,
+            ttl,
+            fence,
+        } => document.swap(*from, *to, *ttl, *fence, around),
         Operation::End(end) => document.end(end, around),
         Operation::Forget => document.forget(),
         Operation::Force(force) => document.force(force, around),

@@ -19,6 +19,8 @@ pub(crate) enum Operation {
         from: Token,
         to: Token,
         ttl: Millis,
+        /// The fencing token of a lock that others may enter when the second token is there.
+        fence: Option<u64>,
     },
     End(End),
     /// Deletes a record or a cooldown, and never a token.

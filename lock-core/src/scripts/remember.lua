@@ -15,8 +15,10 @@ if is_refused(value) then return value end
 local done = 'done/' .. ARGV[1] .. '/'
 if type(value) == 'string' and string.sub(value, 1, #done) == done then
   -- Written once more, because WAIT promises something about the writes of its own connection only, and the first copy
-  -- may have gone by another one. (Redis 7.0 waits for the writes of all connections.)
-  redis.pcall('PEXPIREAT', KEYS[1], string.match(value, '^%d+', #done + 1))
+  -- may have gone by another one. (Redis 7.0 waits for the writes of all connections.) The key keeps its own end: the
+  -- one in the value is by the clock of the node that wrote it, and the slot may have moved to another node since.
+  local left = redis.pcall('PTTL', KEYS[1])
+  if not is_refused(left) then redis.pcall('PEXPIRE', KEYS[1], left) end
   return 1
 end
 if value ~= ARGV[1] then

@@ -186,6 +186,8 @@ pub(crate) struct Swap {
     pub(crate) to: Token,
     /// For how long the second token stands.
     pub(crate) ttl: Duration,
+    /// The fencing token of a lock that becomes a share: those that enter beside the share have higher ones.
+    pub(crate) fence: Option<FencingToken>,
 }
 
 #[derive(Clone, Debug)]

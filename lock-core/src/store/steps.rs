@@ -65,6 +65,7 @@ pub(super) fn step_of(operation: &Operation) -> Option<(&Arc<str>, protocol::Ope
                 from: swap.from,
                 to: swap.to,
                 ttl: lasts(swap.ttl),
+                fence: swap.fence.map(u64::from),
             };
             (&swap.key, step)
         }

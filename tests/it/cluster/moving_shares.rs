@@ -123,6 +123,12 @@ async fn while_its_slot_moves_a_writer_that_goes_on_as_a_reader_keeps_its_key() 
         counts.sum::<u64>()
     };
     let key = "{downgraded}";
+    let has_mark = || {
+        let keys = cluster.masters().into_iter().flat_map(RedisServer::keys);
+        let mut marks = keys.filter(|key| key.starts_with("lockkit:!f:"));
+        marks.any(|mark| cluster.slot(&mark) == cluster.slot(&name(key)))
+    };
+    assert!(!has_mark(), "the slot has had no lock");
     for moves in ["none", &name(key)] {
         let writer = locks.lock(key).ttl(long()).acquire().await.expect("free");
         let fence = writer.fencing_token();
@@ -132,6 +138,7 @@ async fn while_its_slot_moves_a_writer_that_goes_on_as_a_reader_keeps_its_key() 
         let share = writer.downgrade().await.expect("held");
         assert_eq!(deleted(), before, "the key is free at no moment");
         assert_eq!(share.fencing_token(), fence);
+        assert!(has_mark(), "the tokens of other readers are higher");
         assert_eq!(kind(other.lock(key).acquire().await), ErrorKind::Busy);
         assert!(share.is_valid());
         share.release().await.expect("held");

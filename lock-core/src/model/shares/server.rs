@@ -316,6 +316,7 @@ impl ShareWorld {
             from,
             to: limits.token(reader),
             ttl: millis(limits.ttl(reader)),
+            fence: None,
         };
         let reply = self.run(swap, false, limits)?;
         if replaces {

@@ -47,10 +47,11 @@ pub(super) fn calls<'a>(
                 _ => Way::Leave,
             },
         }),
-        ("SWAP", [from, to, ttl]) => Operation::Swap {
+        ("SWAP", [from, to, ttl, fence @ ..]) => Operation::Swap {
             from: token_of(from),
             to: token_of(to),
             ttl: number(ttl),
+            fence: fence.first().map(|fence| number(fence)),
         },
         ("FORCE", [token, fence, _, grace, "", _]) => Operation::Force(Force {
             holder: token_of(token),

@@ -207,6 +207,7 @@ async fn a_repeated_acquire_has_the_same_fencing_token_and_a_ticket_keeps_it() {
         from: first,
         to: ticket,
         ttl: TTL,
+        fence: None,
     });
     for _ in 0..2 {
         let swapped = two.store.run(swap.clone()).await;

@@ -44,6 +44,7 @@ const ACQUIRE: [&str; 5] = scripts!(
     "acquire.lua"
 );
 const EXTEND: [&str; 1] = scripts!("extend_shares.lua");
+const SWAP: [&str; 1] = scripts!("swap.lua");
 const RELEASE: [&str; 4] = scripts!(
     "one_server.lua",
     "release_first.lua",

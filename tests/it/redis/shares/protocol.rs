@@ -5,8 +5,8 @@ use std::time::Duration;
 use lock_tests::{RedisServer, needs, wait};
 
 use super::{
-    ACQUIRE, EXTEND, LOCK, MARK, QUEUE, READER, RELEASE, SHARE, SHARE_AMONG_DEAD, SHARES, fence,
-    inside, is_granted, is_queued, run, share, share_with, token,
+    ACQUIRE, EXTEND, LOCK, MARK, QUEUE, READER, RELEASE, SHARE, SHARE_AMONG_DEAD, SHARES, SWAP,
+    fence, inside, is_granted, is_queued, run, share, share_with, token,
 };
 
 const PLAIN: &str = "0123456789abcdef/00000000000000000000000000000001";
@@ -357,17 +357,23 @@ async fn the_release_of_a_plain_lock_serves_a_waiting_share() {
 }
 
 #[tokio::test]
-async fn readers_beside_an_owner_that_was_downgraded_have_higher_tokens_on_a_clock_that_went_back()
-{
+async fn readers_have_higher_tokens_than_the_lease_before_on_a_clock_that_went_back() {
     needs!(redis);
-    let server = RedisServer::start();
-    let [first, second] = [1, 2].map(|number| token(number, READER));
-    // The share of an owner whose token is ahead of the clock.
-    server.cli(&["SET", LOCK, &first, "PX", "60000"]);
-    let used = "4000000000000000";
-    assert!(is_granted(&share_with(
-        &server, &SHARE, "ask", &first, "60000", used
-    )));
-    let granted = share(&server, "ask", &second, "60000");
-    assert!(fence(&granted) > Some(4_000_000_000_000_000), "{granted}");
+    // The share of a lease whose token is ahead of the clock, or of an owner that is downgraded.
+    for is_downgraded in [false, true] {
+        let server = RedisServer::start();
+        let [first, second] = [1, 2].map(|number| token(number, READER));
+        let used = "4000000000000000";
+        if is_downgraded {
+            server.cli(&["SET", LOCK, PLAIN, "PX", "60000"]);
+            let swapped = [PLAIN, first.as_str(), "60000", used];
+            assert_eq!(run(&server, &SWAP, &[LOCK, MARK], &swapped), "1");
+        } else {
+            server.cli(&["SET", LOCK, &first, "PX", "60000"]);
+            let granted = share_with(&server, &SHARE, "ask", &first, "60000", used);
+            assert!(is_granted(&granted));
+        }
+        let granted = share(&server, "ask", &second, "60000");
+        assert!(fence(&granted) > Some(4_000_000_000_000_000), "{granted}");
+    }
 }

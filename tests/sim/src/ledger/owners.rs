@@ -1,7 +1,7 @@
 //! One owner, and tokens that rise.
 
 use super::causes::PASSES;
-use super::{Answer, Call, Claim, Ledger, Owning, limits};
+use super::{Answer, Call, Claim, Ledger, Owning, limits, registers};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::world::{EPOCH, Fault, Kind, MICRO, State};
 
@@ -14,7 +14,7 @@ impl Ledger {
         let mut claims = self.claims.clone();
         claims.sort_by_key(|claim| (claim.key, claim.from, claim.until));
         for of_a_key in claims.chunk_by(|one, other| one.key == other.key) {
-            if !plan.loses_data() {
+            if !plan.loses_data() && !registers::is_taken_for_a_new_one(plan, state) {
                 self.check_overlaps(plan, state, of_a_key);
             }
             let may_forget = may_forget_tokens(plan) || steps && passes_on;

@@ -338,6 +338,30 @@ fn a_tick_is_left_out_where_the_release_of_the_run_before_may_come_after_its_beg
     }
 }
 
+#[test]
+fn a_tick_is_left_out_where_a_manager_is_dropped_soon_after_its_begin() {
+    // One process takes part from 0 to 2.5 s, and another one drops its manager at this time.
+    let broken = |leaves: Option<u64>| {
+        let mut plan = calm();
+        plan.weather = Weather::Calm;
+        plan.processes[1].leaves = leaves.map(|at| at * MILLI);
+        let mut ledger = Ledger::default();
+        let sim = world();
+        for process in 0..2 {
+            let key = plan.own_key(Verb::Every);
+            ledger.takes_part(Job::begins(process, key, SECOND, false));
+        }
+        ledger.jobs[0].until = Some(EPOCH + 2_500_000);
+        sim.look(|state| ledger.check_ticks(&plan, state));
+        sim.end();
+        rules(&ledger)
+    };
+    assert!(broken(Some(1_010)).is_empty());
+    for leaves in [None, Some(990), Some(1_410)] {
+        assert_eq!(broken(leaves), ["a tick is left out"]);
+    }
+}
+
 /// A run whose process has stopped inside its body until its lock had run out, and was told of the loss.
 #[test]
 fn two_completed_runs_of_a_tick_break_a_rule_unless_the_first_process_stopped_inside_its_body() {

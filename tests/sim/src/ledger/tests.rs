@@ -90,7 +90,7 @@ pub(super) fn rules(ledger: &Ledger) -> Vec<&'static str> {
     ledger.violations.iter().map(|it| it.rule).collect()
 }
 
-const MANY: &str = "too many owners at once";
+pub(super) const MANY: &str = "too many owners at once";
 
 #[test]
 fn two_owners_at_once_break_a_rule() {

@@ -237,11 +237,14 @@ impl Ledger {
                     let freed = ended.saturating_add(release + late);
                     run.ends == begins + length || freed > begins && run.ends <= begins
                 });
-                // Its lock was granted to a job that was given up before its body began. The others were refused by then.
+                // Its lock was granted to a job that was given up, or whose manager was dropped, before its body began. The
+                // others were refused by then.
                 let mut jobs = self.jobs.iter().filter(|it| it.key == job.key);
                 let is_given_up = jobs.any(|it| {
-                    let until = it.until.unwrap_or(i64::MAX);
-                    (begins..begins + LATE).contains(&until)
+                    let leaves = plan.processes[it.process].leaves;
+                    let leaves = leaves.map(|at| state.server_time_at(0, at));
+                    let until = it.until.or(leaves);
+                    until.is_some_and(|until| (begins..begins + LATE).contains(&until))
                 });
                 if !is_run && !is_given_up {
                     let text = format!("the tick of {begins}: {job:?}");

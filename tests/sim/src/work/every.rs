@@ -68,11 +68,10 @@ impl Worker {
             .rng
             .pick(&[Inside::Looks, Inside::Looks, Inside::Keeps]);
         part.body(tick.handle(), inside, lasts).then(move || {
+            // In this order, because a process that stops while it reads its clock goes on with the reading of before.
+            let at = sim().now();
             let remaining = lock.remaining().as_nanos() as u64;
-            let completed = Completed {
-                at: sim().now(),
-                remaining,
-            };
+            let completed = Completed { at, remaining };
             ledger(|it| it.runs[run].completed = Some(completed));
         })
     }

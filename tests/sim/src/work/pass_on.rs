@@ -172,7 +172,13 @@ impl Worker {
     fn is_answered(&self, ticket: usize) -> bool {
         ledger(|it| {
             let mut uses = it.tickets[ticket].uses.iter();
-            uses.any(|call| !matches!(it.calls[*call].answer, Answer::Refused(_)))
+            // A use that was given up may not have come to the server.
+            uses.any(|call| {
+                !matches!(
+                    it.calls[*call].answer,
+                    Answer::Refused(_) | Answer::Cancelled
+                )
+            })
         })
     }
 

@@ -41,6 +41,13 @@ impl State {
         self.connections.iter().any(|it| span.contains(&it.dialed))
     }
 
+    /// How often a process has connected, or tried to connect, to a server.
+    pub fn dials(&self, process: usize, server: usize) -> usize {
+        let connections = self.connections.iter();
+        let its = connections.filter(|it| it.process == process && it.server == server);
+        its.count()
+    }
+
     pub(super) fn link_of(&self, connection: usize) -> Link {
         let it = &self.connections[connection];
         let link = self.links.get(&(it.process, it.server));

@@ -189,9 +189,17 @@ impl RedisStore {
 
     async fn swap(&self, swap: &Swap, on: &Connection) -> Result<Outcome, SendError> {
         let lock = self.names.lock(&swap.key);
-        let (from, to) = (swap.from.text(), swap.to.text());
-        let arguments = [from.as_str(), to.as_str(), &millis(swap.ttl)];
-        let answer = scripts::SWAP.run(on, &[&lock], &arguments).await?;
+        let (from, to, ttl) = (swap.from.text(), swap.to.text(), millis(swap.ttl));
+        let arguments = [from.as_str(), to.as_str(), &ttl];
+        let answer = match swap.fence {
+            None => scripts::SWAP.run(on, &[&lock], &arguments).await?,
+            Some(fence) => {
+                let mark = self.names.mark_for(&swap.key);
+                let [from, to, ttl] = arguments;
+                let arguments = [from, to, ttl, &fence.to_string()];
+                scripts::SWAP.run(on, &[&lock, &mark], &arguments).await?
+            }
+        };
         Ok(reply::swapped(&answer))
     }
 }

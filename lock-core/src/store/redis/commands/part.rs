@@ -8,7 +8,7 @@ use redis::Value;
 
 use crate::base::record::Record;
 use crate::base::sync::lock;
-use crate::store::{AcquireCommand, Cooldown, Extension, Release};
+use crate::store::{AcquireCommand, Cooldown, Extension, Release, Swap};
 
 /// One step of an operation.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub(super) enum Part {
     ReadMark(Release, Arc<Mutex<Value>>),
     /// Raises the high-water mark to the fencing token of a lease.
     Raise(Release),
+    /// Replaces the token of a lock.
+    Swap(Swap),
     /// Deletes the lock, or begins its cooldown.
     Free(Release, Option<Cooldown>),
     /// Leaves a record in the lock.
@@ -44,6 +46,7 @@ impl Part {
         match self {
             Part::Acquire(acquire) => &acquire.key,
             Part::ExtendLock(share) | Part::ExtendInSet(share) => &share.key,
+            Part::Swap(swap) => &swap.key,
             Part::ReadMark(release, _)
             | Part::Raise(release)
             | Part::Free(release, _)

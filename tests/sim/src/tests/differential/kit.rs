@@ -180,6 +180,10 @@ impl Call<'_> {
             }
             "FORGET" => texts(&[lock], &[]),
             "CLOCK" => texts(&[lock], &[]),
+            "SWAP" if self.random.once_in(2) => {
+                let fence = sixteen(self.micros);
+                texts(&[lock, MARK], &[&token, &other, &ttl, &fence])
+            }
             "SWAP" => texts(&[lock], &[&token, &other, &ttl]),
             "INSPECT" => {
                 let (mark, register) = self.random.pick(&[&(MARK, ""), &(REGISTERS, "7")]);

@@ -261,7 +261,7 @@ fn with_fence(message: &str) -> String {
 }
 
 /// Reads a reply of the server.
-fn value(bytes: &mut &[u8]) -> Value {
+pub(super) fn value(bytes: &mut &[u8]) -> Value {
     let end = bytes.iter().position(|byte| *byte == b'\r');
     let (line, rest) = bytes.split_at(end.expect("a line"));
     let line = std::str::from_utf8(line).expect("ASCII");

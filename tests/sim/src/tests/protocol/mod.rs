@@ -6,6 +6,7 @@
 //! * `SIM_OPERATIONS`: how many operations are compared; 100 000 if not set
 //! * `SIM_SEED`: the first seed; 1 if not set
 
+mod again;
 mod both;
 mod faults;
 mod random;

@@ -79,7 +79,10 @@ impl Choices {
         }
         let (mark, queue, shares) = (MARK.to_owned(), kit::queue(key), kit::shares(key));
         let keys = match script {
-            "FORGET" | "EXTEND" | "SWAP" => vec![lock],
+            "FORGET" | "EXTEND" => vec![lock],
+            // A ticket needs no mark.
+            "SWAP" if arguments.len() == 3 => vec![lock],
+            "SWAP" => vec![lock, mark],
             "ALL" => [mark].into_iter().chain(KEYS.map(kit::lock)).collect(),
             "EXTEND_SHARES" => vec![lock, shares],
             "SHARE" | "FORCE" => vec![lock, mark, queue, shares],
@@ -324,6 +327,11 @@ impl Choices {
         if to == token {
             NEVER_ASKED.clone_into(&mut to);
         }
-        ("SWAP", vec![token, to, ttl.to_string()])
+        let mut words = vec![token, to, ttl.to_string()];
+        if is_share(&words[1]) {
+            // Others may enter beside it.
+            words.extend(Some(self.fence(&words[0])).filter(|fence| !fence.is_empty()));
+        }
+        ("SWAP", words)
     }
 }

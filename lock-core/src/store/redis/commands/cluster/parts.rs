@@ -25,7 +25,7 @@ use crate::store::redis::wire::spans::{grant, millis};
 use crate::store::redis::wire::{reply, scripts};
 use crate::store::{
     AcquireCommand, Cooldown, Failure, Operation, OperatorOperation, Outcome, Queueing, Release,
-    Released, Remembered,
+    Released, Remembered, Swap,
 };
 
 impl RedisStore {
@@ -90,6 +90,7 @@ impl RedisStore {
                     .await?;
                 Ok(Outcome::Released(Released::Absent))
             }
+            Operation::Swap(swap) => self.swap_in_parts(swap, dispatch).await,
             // Each key is taken by itself then.
             Operation::AcquireAll(_) => Ok(Outcome::Apart),
             Operation::Operator(_) => Ok(Outcome::Failed(Failure::refused(
@@ -100,7 +101,6 @@ impl RedisStore {
             | Operation::Raise(_)
             | Operation::Forget(_)
             | Operation::Clock(_)
-            | Operation::Swap(_)
             | Operation::Vote(_) => Ok(reply::not_understood()),
         }
     }
@@ -118,12 +118,7 @@ impl RedisStore {
                 in_background: false,
                 ..acquire.undo()
             };
-            // A question that names its own token only reports the fencing token that was used.
-            if replaced.token != acquire.token {
-                self.give_back_in_parts(release, None, dispatch).await?;
-            } else if release.fence.is_some() {
-                self.step(Part::Raise(release), dispatch).await?;
-            }
+            self.give_back_in_parts(release, None, dispatch).await?;
         }
         let is_share = acquire.token.share().is_some();
         let waits = acquire.queueing != Queueing::Never;
@@ -216,6 +211,28 @@ impl RedisStore {
         Ok(remembered)
     }
 
+    async fn swap_in_parts(
+        &self,
+        swap: Swap,
+        dispatch: &mut Dispatch,
+    ) -> Result<Outcome, SendError> {
+        let raised = Release {
+            key: Arc::clone(&swap.key),
+            token: swap.from,
+            ttl: swap.ttl,
+            fence: swap.fence,
+            in_background: false,
+        };
+        if raised.fence.is_some() {
+            self.step(Part::Raise(raised), dispatch).await?;
+        }
+        let one_key = Swap {
+            fence: None,
+            ..swap
+        };
+        self.step(Part::Swap(one_key), dispatch).await
+    }
+
     pub(super) async fn step(
         &self,
         part: Part,
@@ -251,6 +268,7 @@ impl RedisStore {
                 scripts::RAISE.run(on, &[&mark], &[&fence]).await?;
                 Ok(Outcome::Released(Released::Yes))
             }
+            Part::Swap(swap) => self.swap(swap, on).await,
             Part::Free(release, cooldown) => {
                 let lock = self.names.lock(&release.key);
                 let span = cooldown.map(|cooldown| millis(cooldown.span));
