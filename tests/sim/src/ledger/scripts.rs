@@ -31,7 +31,7 @@ impl Ledger {
             && tasks == 1
             && state.now > START
             && before.is_some_and(|before| before.released.is_some())
-            && !self.was_contended(state, call)
+            && !self.was_contended(plan, state, call)
             && !self.has_others_beside(state.now, call)
             && !self.has_renewals_on_their_way(plan, state.now, call);
         let it = &self.calls[call];
@@ -41,18 +41,19 @@ impl Ledger {
 
     /// Returns whether something was in the way of a call shortly before.
     ///
-    /// The server gave the key to a waiter, the caller met a release of its own process, or the keeper sent a release for
-    /// the second time.
-    fn was_contended(&self, state: &State, call: usize) -> bool {
+    /// The server gave the key to a waiter, the caller met a release of its own process, a release in the background was on its
+    /// way, where its script was not known, or the keeper sent a release for the second time.
+    fn was_contended(&self, plan: &Plan, state: &State, call: usize) -> bool {
         let keys = &self.calls[call].keys;
         let mut given = keys
             .iter()
             .filter_map(|key| state.hosts[0].given.get(lock_name(*key).as_bytes())?.last());
         let mut unconfirmed = self.calls[..call].iter().filter(|it| it.released.is_none());
+        let on_its_way = 4 * slowest_segment(plan.latency);
         given.any(|(at, _)| at + LATELY > state.now)
             || unconfirmed.any(|it| {
                 let age = state.now - it.left.or(it.answered).unwrap_or(state.now);
-                it.keys == *keys && age < LATELY || LOOKS_AGAIN.contains(&age)
+                it.keys == *keys && age < LATELY || age < on_its_way || LOOKS_AGAIN.contains(&age)
             })
     }
 
@@ -121,10 +122,6 @@ mod tests {
         held: u64,
         ago: u64,
     ) -> Vec<&'static str> {
-        let mut plan = calm();
-        plan.processes.truncate(1);
-        plan.processes[0].tasks.truncate(1);
-        plan.latency = 5 * MILLI;
         let mut ledger = Ledger::default();
         let before = asks(&mut ledger, Owning::Alone, None, 2, Some(2));
         let left = 2 * SECOND + held * MILLI;
@@ -132,12 +129,21 @@ mod tests {
         (it.keys, it.answer) = (vec![key], Answer::Granted);
         (it.left, it.released) = (Some(left), Some(left));
         it.watched = watched;
+        broken_at(ledger, rests, left + ago * MILLI)
+    }
+
+    /// The rules that are broken where a script arrives beside one more call, at this time.
+    fn broken_at(mut ledger: Ledger, rests: Option<u64>, now: u64) -> Vec<&'static str> {
+        let mut plan = calm();
+        plan.processes.truncate(1);
+        plan.processes[0].tasks.truncate(1);
+        plan.latency = 5 * MILLI;
         let call = asks(&mut ledger, Owning::Alone, None, 3, Some(4));
         ledger.calls[call].answer = Answer::Granted;
         ledger.calls[call].rests = rests;
         let sim = world();
         sim.change(|state| {
-            state.now = left + ago * MILLI;
+            state.now = now;
             if let Some(scripts) = ledger.scripts_before(&plan, state, call) {
                 state.hosts[0].server.scripts += 1;
                 ledger.check_scripts(state, call, scripts);
@@ -159,6 +165,23 @@ mod tests {
         let broken_if_watched = |ago| broken_where_it_rests(None, true, 0, 5, ago);
         assert!(broken_if_watched(slowest - 1).is_empty());
         assert_eq!(broken_if_watched(slowest + 1), [rule]);
+    }
+
+    #[test]
+    fn a_release_in_the_background_may_be_on_its_way_beside_a_later_call() {
+        let broken = |ago: u64| {
+            let mut ledger = Ledger::default();
+            for (key, released) in [(1, None), (2, Some(3 * SECOND))] {
+                let call = asks(&mut ledger, Owning::Alone, None, 2, Some(2));
+                let it = &mut ledger.calls[call];
+                (it.keys, it.answer) = (vec![key], Answer::Granted);
+                (it.left, it.released) = (Some(2 * SECOND), released);
+            }
+            broken_at(ledger, None, 2 * SECOND + ago)
+        };
+        let slowest = slowest_segment(5 * MILLI);
+        assert!(broken(4 * slowest - 1).is_empty());
+        assert_eq!(broken(4 * slowest), ["a free lock takes a script"]);
     }
 
     #[test]
