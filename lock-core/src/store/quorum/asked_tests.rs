@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::proposal_number::register_of;
-use super::test_nodes::{Between, manager_on, one_node, take};
+use super::test_nodes::{Between, acquiring, manager_on, one_node, take};
 use super::undo::Undoing;
 use crate::base::clock::Clock;
 use crate::base::sync::lock;
@@ -201,6 +201,56 @@ async fn a_node_is_asked_again_after_the_caller_gave_up_its_first_question() {
     let guard = timeout(2 * PATIENCE, waiter).await.expect("an answer");
     let guard = guard.expect("no panic").expect("a majority is free");
     assert!(guard.is_valid());
+}
+
+/// The queue closes a lease whose task is not polled, and undoes its question. Another thread may poll the task at that moment.
+#[tokio::test]
+async fn a_question_that_is_undone_before_its_answers_are_counted_leaves_no_vote() {
+    let nodes = [(); 3].map(|()| {
+        Arc::new(Unreached {
+            node: MemoryStore::new(Clock::default()),
+            is_reached: watch::Sender::new(false),
+            is_asked: watch::Sender::new(false),
+        })
+    });
+    let stores = nodes.iter().map(|node| Arc::clone(node) as _).collect();
+    let locks = manager_on(stores, TTL).await;
+    let store = &locks.engine().store;
+    let token = TokenSource::new(Address::random()).fresh();
+    let mut question = store.execute(acquiring(token), Lane::KEEPER);
+    let are_asked = async {
+        for node in &nodes {
+            let mut asked = node.is_asked.subscribe();
+            asked.wait_for(|asked| *asked).await.expect("here");
+        }
+    };
+    tokio::select! {
+        _ = &mut question => panic!("no node has answered"),
+        () = are_asked => {}
+    }
+    let release = Operation::Release(Release {
+        key: "k".into(),
+        token,
+        ttl: TTL,
+        fence: None,
+        in_background: true,
+    });
+    store.execute(release.clone(), Lane::KEEPER).await;
+    for node in &nodes {
+        node.is_reached.send_replace(true);
+    }
+    let answer = timeout(PATIENCE, question).await.expect("an answer");
+    assert!(matches!(answer, Outcome::Granted(_)), "{answer:?}");
+    // The lease is closed, so its attempt gives back the grant too.
+    store.execute(release, Lane::KEEPER).await;
+    let given_back = async {
+        while nodes.iter().any(|node| node.node.counts().0 > 0) {
+            sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(PATIENCE, given_back)
+        .await
+        .expect("no vote is left");
 }
 
 /// Such a node is not asked for the lease for seconds. A waiter that hears of it asks with another one.
