@@ -32,6 +32,7 @@ impl Ledger {
                 || self.was_unpolled(number)
                 || self.released_unpolled(number)
                 || call.rests.is_some()
+                || self.is_unanswered_behind_a_rest(plan, number)
                 || self.may_be_freed(number)
             {
                 continue;

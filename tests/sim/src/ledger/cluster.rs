@@ -243,25 +243,4 @@ mod tests {
         }
         assert_eq!(broken(5, 2, "no connection"), [BROKEN]);
     }
-
-    #[test]
-    fn a_call_has_no_answer_where_an_earlier_one_of_its_process_has_just_rested() {
-        // The second at which the earlier call has rested, and the one at which the other call is answered.
-        let broken = |rests: Option<u64>, answered: u64, key: usize, why: &str| {
-            let mut ledger = Ledger::default();
-            let earlier = asks(&mut ledger, Owning::Alone, Some(3), 7, Some(11));
-            ledger.calls[earlier].rests = rests.map(|until| until * SECOND);
-            ledger.calls[earlier].keys = vec![key];
-            let call = asks(&mut ledger, Owning::Alone, Some(0), 8, Some(answered));
-            ledger.calls[call].answer = Answer::Refused(why.to_owned());
-            ledger.check_causes_in_cluster(&moving(), &[]);
-            rules(&ledger)
-        };
-        assert!(broken(Some(9), 9, 0, NO_ANSWER).is_empty());
-        assert_eq!(broken(None, 9, 0, NO_ANSWER), [BROKEN]);
-        assert_eq!(broken(Some(7), 9, 0, NO_ANSWER), [BROKEN]);
-        assert_eq!(broken(Some(9), 10, 0, NO_ANSWER), [BROKEN]);
-        assert_eq!(broken(Some(9), 9, 1, NO_ANSWER), [BROKEN]);
-        assert_eq!(broken(Some(9), 9, 0, "no connection"), [BROKEN]);
-    }
 }

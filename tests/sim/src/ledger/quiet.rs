@@ -29,6 +29,7 @@ impl Ledger {
             let stood_still = self.was_unpolled(number)
                 || self.released_unpolled(number)
                 || call.rests.is_some()
+                || self.is_unanswered_behind_a_rest(plan, number)
                 || self.was_blocked(plan, number)
                 || self.is_slowed(plan, late, number);
             if !is_wrong || plan.ends_early(call.process) || stood_still {

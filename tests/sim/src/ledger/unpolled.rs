@@ -163,9 +163,10 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, rules, with};
+    use super::super::tests::{asks, calm, rules, with, world};
     use super::*;
-    use crate::world::SECOND;
+    use crate::plan::Topology;
+    use crate::world::{MILLI, SECOND};
 
     #[test]
     fn a_call_waits_for_an_owner_of_its_process_that_is_not_renewed_over_a_flush() {
@@ -211,5 +212,32 @@ mod tests {
         assert!(broken_by_a_release("Unavailable", (5, 9)).is_empty());
         assert_eq!(broken_by_a_release("Unavailable", (10, 12)), [BROKEN]);
         assert_eq!(broken_by_a_release("Misconfigured", (5, 9)), [BROKEN]);
+    }
+
+    #[test]
+    fn a_call_has_no_answer_where_an_earlier_one_of_its_process_has_just_rested() {
+        for topology in Topology::ALL {
+            let mut plan = calm();
+            (plan.topology, plan.latency, plan.ttls) = (topology, MILLI, vec![1000]);
+            // The second at which the earlier call has rested, and the one at which the other call is answered.
+            let is_broken = |rests: Option<u64>, answered: u64, key: usize, why: &str| {
+                let mut ledger = Ledger::default();
+                let earlier = asks(&mut ledger, Owning::Alone, Some(3), 7, Some(11));
+                ledger.calls[earlier].rests = rests.map(|until| until * SECOND);
+                ledger.calls[earlier].keys = vec![key];
+                let call = asks(&mut ledger, Owning::Alone, Some(0), 8, Some(answered));
+                ledger.calls[call].answer = Answer::Refused(why.to_owned());
+                let sim = world();
+                sim.look(|state| ledger.check_causes(&plan, state));
+                sim.end();
+                !rules(&ledger).is_empty()
+            };
+            assert!(!is_broken(Some(9), 9, 0, NO_ANSWER), "{topology:?}");
+            assert!(is_broken(None, 9, 0, NO_ANSWER), "{topology:?}");
+            assert!(is_broken(Some(7), 9, 0, NO_ANSWER), "{topology:?}");
+            assert!(is_broken(Some(9), 10, 0, NO_ANSWER), "{topology:?}");
+            assert!(is_broken(Some(9), 9, 1, NO_ANSWER), "{topology:?}");
+            assert!(is_broken(Some(9), 9, 0, "no connection"), "{topology:?}");
+        }
     }
 }
