@@ -77,6 +77,7 @@ fn trouble(plan: &Plan, process: usize) -> Vec<(u64, u64)> {
 }
 
 /// Sentinels that hang or fail cost nothing while the master stays the same, or while another one knows the new master.
+/// But a new connection waits for those that answer within a quarter of a second, also for the round that has begun before.
 fn trouble_of_sentinels(plan: &Plan, planned: &Planned, process: usize) -> Vec<(u64, u64)> {
     let ends = planned.end() + plan.settles();
     let mut faults = plan.faults.iter();
@@ -87,7 +88,9 @@ fn trouble_of_sentinels(plan: &Plan, planned: &Planned, process: usize) -> Vec<(
             it.server() == Some(sentinel) && it.process().is_none_or(|its| its == process)
         })
     };
-    if switches && !plan.sentinel_servers().any(is_good) {
+    let lasts = plan.processes[process].operation_timeout;
+    let is_slow = matches!(planned.fault, Fault::Slow { process: of, by, .. } if of == process && 4 * by >= lasts);
+    if is_slow || switches && !plan.sentinel_servers().any(is_good) {
         return vec![(planned.at, ends)];
     }
     let noticed = NOTICED + 40 * plan.latency;
@@ -111,6 +114,8 @@ mod tests {
     use super::super::Owning;
     use super::super::tests::{asks, calm, rules};
     use super::*;
+    use crate::plan::Topology;
+    use crate::world::MILLI;
 
     #[test]
     fn a_call_has_no_answer_only_if_its_future_rested() {
@@ -124,5 +129,34 @@ mod tests {
         };
         assert!(broken(Some(6 * SECOND)).is_empty());
         assert_eq!(broken(None), ["refused or lost without trouble"]);
+    }
+
+    #[test]
+    fn a_slow_sentinel_keeps_a_connection_waiting() {
+        // By how much a sentinel is slow for a process, on each way.
+        let broken = |process: usize, by: u64| {
+            let mut plan = calm();
+            (plan.topology, plan.sentinels) = (Topology::Sentinel, 1);
+            let server = plan.sentinel_servers().start;
+            plan.faults.push(Planned {
+                at: 2 * SECOND,
+                lasts: 6 * SECOND,
+                fault: Fault::Slow {
+                    process,
+                    server,
+                    by,
+                },
+            });
+            plan.processes[0].operation_timeout = 200 * MILLI;
+            let mut ledger = Ledger::default();
+            let call = asks(&mut ledger, Owning::Alone, Some(0), 5, Some(6));
+            ledger.calls[call].answer = Answer::Refused("Unavailable".to_owned());
+            ledger.check_quiet(&plan, &[]);
+            rules(&ledger)
+        };
+        assert!(broken(0, 50 * MILLI).is_empty());
+        let rule = ["refused or lost without trouble"];
+        assert_eq!(broken(0, 49 * MILLI), rule);
+        assert_eq!(broken(1, 50 * MILLI), rule);
     }
 }
