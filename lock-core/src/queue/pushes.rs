@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use super::Queue;
 use super::slot::KeyState;
@@ -32,9 +33,11 @@ impl Queue {
             // The open request may be answered by a refusal that is later than this hand-over. The waiter asks once
             // more, and gets the lock if the hand-over is the later one.
             News::Given(_) if contender.in_flight => News::Ask,
+            // The store may ask whether the waiter still waits, and passes it over if it has no answer in time.
+            News::Next(Duration::ZERO) => News::Ask,
             news => news,
         };
-        // A hand-over stands until the waiter has asked. No later push replaces it.
+        // A hand-over, and an order to ask now, stand until the waiter has asked. No later push replaces them.
         if !matches!(contender.news, Some(News::Given(_) | News::Ask)) {
             contender.news = Some(news);
         }

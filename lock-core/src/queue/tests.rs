@@ -190,6 +190,20 @@ fn a_caller_that_does_not_wait_makes_a_contender_ask_that_a_push_has_told_to_res
     );
 }
 
+/// The first push asks whether the waiter still waits. The second one is about a later lease, and may come in the same packet.
+#[test]
+fn a_waiter_that_was_told_to_ask_now_does_so_although_a_later_push_has_it_rest() {
+    let engine = engine();
+    let contender = contender(&engine);
+    let lease = asked_for(&engine, &contender);
+    contender.waits(engine.now() + Duration::from_secs(60));
+    for after in [Duration::ZERO, Duration::from_secs(2)] {
+        engine.queue.tell(&key(), lease.token, News::Next(after));
+    }
+    let news = contender.poll_news(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(news, Poll::Ready(News::Ask)), "{news:?}");
+}
+
 /// The next owner may be killed, and its end is pushed to its own process only.
 #[cfg(feature = "test-util")]
 #[test]
