@@ -138,7 +138,7 @@ pub(super) fn is_brought_back(plan: &Plan, state: &State, key: usize) -> bool {
 }
 
 /// Returns until when a late copy of a call's request may have the key again, after the lock was released.
-fn late_copy_until(plan: &Plan, call: &Call, released: u64) -> u64 {
+pub(super) fn late_copy_until(plan: &Plan, call: &Call, released: u64) -> u64 {
     let answered = call.answered.unwrap_or(released);
     let keeps =
         |it: &&Planned| it.at < answered && call.asked < it.end() && released < arrives_by(it);

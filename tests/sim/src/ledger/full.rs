@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::calm::{Calm, arrives_by, calls_tell_all, keep_requests};
+use super::calm::{Calm, arrives_by, calls_tell_all, keep_requests, late_copy_until};
 use super::{Answer, Call, Ledger, Owning};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::world::{Fault, Kind, MILLI, Planned, State};
@@ -98,8 +98,13 @@ impl Ledger {
         }
         // A dead waiter may have been given the key since.
         let is_dead = it.answer == Answer::None;
-        // A call that is not polled may have been granted the key, until that was undone and it asked again.
-        let only_asked = it.answer == Answer::Busy && it.wait == Some(0) && it.rests.is_none();
+        // A call that is not polled may have been granted the key, until that was undone and it asked again. A question that a
+        // fault has kept may take the key behind the answer to its repetition.
+        let refused = it.answered.unwrap_or(u64::MAX);
+        let only_asked = it.answer == Answer::Busy
+            && it.wait == Some(0)
+            && it.rests.is_none()
+            && late_copy_until(plan, it, refused) == 0;
         !only_asked
             && it.asked <= answered
             && (is_dead || self.is_in_the_way_until(plan, calm, other) >= call.asked)
@@ -199,7 +204,7 @@ fn stands_behind_the_dead(plan: &Plan, call: &Call) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, rules, world};
+    use super::super::tests::{asks, calm, rules, with, world};
     use super::*;
     use crate::plan::Verb;
     use crate::world::{SECOND, Ways, Write};
@@ -272,6 +277,33 @@ mod tests {
         assert_eq!(broken_by(holds(1, 1_500), 1, 3_600), [rule]);
         assert_eq!(broken_by(holds(0, 1_500), 1, 3_400), [rule]);
         assert_eq!(broken_by(holds(0, 1_500), 1, 3_900), [rule]);
+    }
+
+    #[test]
+    fn a_question_that_a_fault_has_kept_takes_the_key_behind_its_call() {
+        // The fault keeps what this process sends from second 1 to second 2.
+        let broken = |process: usize, asked: u64| {
+            let mut plan = with(Fault::Late { process, server: 0 });
+            plan.verbs = vec![Verb::Read];
+            let mut ledger = Ledger::default();
+            let owner = asks(&mut ledger, Owning::Alone, Some(0), asked, Some(asked));
+            let owner = &mut ledger.calls[owner];
+            (owner.answer, owner.left) = (Answer::Granted, owner.answered);
+            owner.released = owner.answered;
+            let refused = asks(&mut ledger, Owning::Alone, Some(0), asked, Some(asked + 1));
+            ledger.calls[refused].answer = Answer::Busy;
+            let call = asks(&mut ledger, Owning::READER, Some(0), 4, Some(4));
+            let call = &mut ledger.calls[call];
+            (call.process, call.answer) = (1, Answer::Busy);
+            let sim = world();
+            sim.look(|state| ledger.check_share_refusals(&plan, state));
+            sim.end();
+            rules(&ledger)
+        };
+        let rule = "a call is refused that no other was in the way of";
+        assert!(broken(0, 1).is_empty());
+        assert_eq!(broken(1, 1), [rule]);
+        assert_eq!(broken(0, 3), [rule]);
     }
 
     #[test]

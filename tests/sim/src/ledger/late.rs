@@ -52,22 +52,26 @@ impl Ledger {
         are_late(late, call.process, from..to, lasts)
     }
 
-    /// Returns whether a call may have no answer because other processes changed its key meanwhile. On PostgreSQL each change
-    /// costs an operation two round trips more, and the operations of a process on one key follow one another.
+    /// Returns whether a call may have no answer, or its lock may be lost, because other processes changed its key meanwhile. On
+    /// PostgreSQL each change costs an operation two round trips more, and the operations of a process on one key follow one
+    /// another.
     pub(super) fn is_outrun(&self, plan: &Plan, number: usize) -> bool {
         let call = &self.calls[number];
-        let to = match &call.answer {
-            Answer::Refused(why) if has(why, &[NO_ANSWER, NO_TIME_LEFT]) => call.answered,
-            Answer::NotReleased(why) if has(why, &[NOT_CONFIRMED]) => call.ended,
+        let timeout = plan.processes[call.process].operation_timeout;
+        let (to, lasts) = match &call.answer {
+            Answer::Refused(why) if has(why, &[NO_ANSWER, NO_TIME_LEFT]) => {
+                (call.answered, timeout)
+            }
+            Answer::NotReleased(why) if has(why, &[NOT_CONFIRMED]) => (call.ended, timeout),
+            answer if answer.is_loss() => (call.lost.or(call.ended).or(call.left), call.ttl),
             _ => return false,
         };
-        if !may_be_outrun(plan, call.process) {
-            return false;
-        }
         let to = to.unwrap_or(u64::MAX);
-        let timeout = plan.processes[call.process].operation_timeout;
-        let from = call.asked.saturating_sub(timeout);
-        self.others_want(number, from..to)
+        let from = match call.answer.is_loss() {
+            true => to.saturating_sub(lasts),
+            false => call.asked.saturating_sub(timeout),
+        };
+        outlasts(plan, lasts) && self.others_want(number, from..to)
     }
 
     /// Returns whether calls of other processes had to do with the keys of a call in a span.
@@ -85,9 +89,12 @@ impl Ledger {
 
 /// Returns whether the time of an operation of the process may end, on PostgreSQL, while other processes change its key.
 pub(super) fn may_be_outrun(plan: &Plan, process: usize) -> bool {
-    let round_trip = 3 * plan.latency;
-    let timeout = plan.processes[process].operation_timeout;
-    plan.topology == Topology::Postgres && timeout <= ROUND_TRIPS * round_trip
+    outlasts(plan, plan.processes[process].operation_timeout)
+}
+
+/// Returns whether an operation on a key that several processes want may take longer than this.
+fn outlasts(plan: &Plan, lasts: u64) -> bool {
+    plan.topology == Topology::Postgres && lasts <= ROUND_TRIPS * 3 * plan.latency
 }
 
 /// Returns whether segments of a process that were sent in this span explain that something did not happen in its time.
@@ -161,5 +168,25 @@ mod tests {
             assert!(!is_outrun(why, Topology::One, 5, 1));
         }
         assert!(!is_outrun("no connection", Topology::Postgres, 5, 1));
+    }
+
+    #[test]
+    fn on_postgres_a_lock_is_outrun_where_its_ttl_is_short_and_others_want_its_key() {
+        let is_outrun = |topology: Topology, ttl: u64, process: usize| {
+            let mut plan = calm();
+            (plan.topology, plan.latency) = (topology, 5 * MILLI);
+            let mut ledger = Ledger::default();
+            let call = asks(&mut ledger, Owning::Alone, None, 2, Some(3));
+            let call_of = &mut ledger.calls[call];
+            (call_of.answer, call_of.left, call_of.ttl) =
+                (Answer::Lost, Some(4 * SECOND), ttl * MILLI);
+            let other = asks(&mut ledger, Owning::Alone, None, 1, Some(4));
+            ledger.calls[other].process = process;
+            ledger.is_outrun(&plan, call)
+        };
+        assert!(is_outrun(Topology::Postgres, 300, 1));
+        assert!(!is_outrun(Topology::Postgres, 301, 1));
+        assert!(!is_outrun(Topology::Postgres, 300, 0));
+        assert!(!is_outrun(Topology::One, 300, 1));
     }
 }
