@@ -57,7 +57,8 @@ impl Ledger {
     fn cooled_down_before(&self, call: &Call, granted: u64) -> bool {
         let calls = self.calls.iter().enumerate();
         let left = calls.filter_map(|(number, it)| {
-            let left = it.left.filter(|left| *left <= granted)?;
+            // The later owner may have left at once.
+            let left = it.left.filter(|left| *left < granted)?;
             let has_its_keys = call.keys.iter().all(|key| it.keys.contains(key));
             has_its_keys.then_some((left, number))
         });

@@ -235,14 +235,17 @@ fn a_loss_after_one_late_segment_breaks_a_rule_and_after_several_it_breaks_none(
 #[test]
 fn a_process_that_asks_later_and_has_the_key_first_breaks_a_rule_unless_the_key_has_cooled_down() {
     let rule = "a process that waits is passed over";
-    // Each case says the keys of the earlier owner, whether it has completed its run, and which call leaves a cooldown.
-    for (keys, is_completed, cools, broken) in [
-        (vec![0], false, None, vec![rule]),
-        (vec![0], true, None, vec![]),
-        (vec![0], false, Some(0), vec![]),
-        (vec![0, 1], false, Some(0), vec![]),
-        (vec![1], false, Some(0), vec![rule]),
-        (vec![0], false, Some(2), vec![rule]),
+    // Each case says the keys of the earlier owner, whether it has completed its run, which call leaves a cooldown, and when the
+    // later owner leaves.
+    for (keys, is_completed, cools, leaves, broken) in [
+        (vec![0], false, None, 15, vec![rule]),
+        (vec![0], true, None, 15, vec![]),
+        (vec![0], false, Some(0), 15, vec![]),
+        (vec![0], false, Some(0), 14, vec![]),
+        (vec![0, 1], false, Some(0), 15, vec![]),
+        (vec![1], false, Some(0), 15, vec![rule]),
+        (vec![0], false, Some(2), 15, vec![rule]),
+        (vec![0], false, Some(2), 14, vec![rule]),
     ] {
         let mut ledger = Ledger::default();
         let mut call = |process, asked, answered, left| {
@@ -255,7 +258,7 @@ fn a_process_that_asks_later_and_has_the_key_first_breaks_a_rule_unless_the_key_
         };
         let before = call(2, 2, 3, 12);
         call(0, 10, 20, 21);
-        call(1, 13, 14, 15);
+        call(1, 13, 14, leaves);
         ledger.calls[before].keys = keys;
         ledger.runs.push(Run {
             job: 0,
