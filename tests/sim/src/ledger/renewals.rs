@@ -1,9 +1,10 @@
 //! Renewals: not too many, and early enough where the server tells of a change.
 
+use super::calm::{arrives_by, keep_requests};
 use super::noticed::BETWEEN_HINTS;
 use super::{Ledger, Owning};
 use crate::plan::{Plan, Topology, Weather};
-use crate::world::{Fault, Kind, MILLI, State, TO_CONNECT, Write, slowest_segment};
+use crate::world::{Fault, Kind, MILLI, Planned, State, TO_CONNECT, Write, slowest_segment};
 
 /// A renewal follows its predecessor after a third of the ttl, or after a twelfth if it was passed on meanwhile. Either may
 /// be late.
@@ -17,11 +18,23 @@ const AT_ONCE: u32 = 8;
 /// Two renewals by hints are so far apart, and some time for the tasks of the process.
 const BY_A_HINT: u64 = 350 * MILLI;
 
+/// Returns whether a fault has kept requests of a process, all of which may arrive while the server lacks the right to watch a
+/// key.
+fn keeps_hints(plan: &Plan) -> bool {
+    let is_denied = |it: &&Planned| matches!(&it.fault, Fault::Deny { command, .. } if command == "CLIENT|CACHING");
+    let denied = plan.faults.iter().filter(is_denied);
+    let mut meetings = denied.flat_map(|denied| {
+        let kept = (0..plan.processes.len()).flat_map(|process| keep_requests(plan, process));
+        kept.map(move |it| it.at < denied.end() && denied.at < arrives_by(it))
+    });
+    meetings.any(|meets| meets)
+}
+
 impl Ledger {
     /// Checks the writes of locks on one server, in a history whose network works.
     pub fn check_renewals(&mut self, plan: &Plan, state: &State) {
         let refused = state.hosts.iter().map(|host| host.server.refused_caching);
-        if refused.max() > Some(AT_ONCE) {
+        if refused.max() > Some(AT_ONCE) && !keeps_hints(plan) {
             self.violates("a right is asked for again and again", "CLIENT CACHING");
         }
         // Each share lengthens the key of all of them, as `is_shared` has it.
@@ -145,5 +158,43 @@ impl Ledger {
                 self.violates("a deletion is noticed late", text);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{calm, rules, world};
+    use super::*;
+    use crate::world::{SECOND, Ways};
+
+    #[test]
+    fn a_right_is_asked_for_often_only_by_requests_that_a_fault_has_kept() {
+        // So many requests of a connection lack the right from second 2 to second 3. A fault keeps those of process 0 until this
+        // second.
+        let is_broken = |refused: u32, until: u64| {
+            let mut plan = calm();
+            let (server, process) = (0, 0);
+            let command = "CLIENT|CACHING".to_owned();
+            let denies = Fault::Deny { server, command };
+            let ways = Ways::Both;
+            let holds = Fault::Hold {
+                process,
+                server,
+                ways,
+            };
+            for (from, to, fault) in [(2, 3, denies), (0, until, holds)] {
+                let (at, lasts) = (from * SECOND, (to - from) * SECOND);
+                plan.faults.push(Planned { at, lasts, fault });
+            }
+            let mut ledger = Ledger::default();
+            let sim = world();
+            sim.change(|state| state.hosts[0].server.refused_caching = refused);
+            sim.look(|state| ledger.check_renewals(&plan, state));
+            sim.end();
+            rules(&ledger).contains(&"a right is asked for again and again")
+        };
+        assert!(!is_broken(9, 2));
+        assert!(is_broken(9, 1));
+        assert!(!is_broken(8, 1));
     }
 }
