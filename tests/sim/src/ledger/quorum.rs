@@ -2,7 +2,7 @@
 
 use super::answers::{spans, spans_at};
 use super::calm::arrives_by;
-use super::late::NO_ANSWER;
+use super::late::{NO_ANSWER, NO_TIME_LEFT};
 use super::{Answer, Ledger};
 use crate::plan::{Plan, Topology};
 use crate::world::{Fault, Kind, LAST, LONGEST_STOP, MILLI, Planned, SECOND, State, Write};
@@ -151,7 +151,7 @@ impl Ledger {
             .is_some_and(|wait| answered + wait / 100 >= call.asked + wait);
         let from = answered.saturating_sub(plan.processes[call.process].operation_timeout);
         plan.topology == Topology::Redlock
-            && why.contains(NO_ANSWER)
+            && [NO_ANSWER, NO_TIME_LEFT].iter().any(|it| why.contains(it))
             && has_waited
             && plan.faults.iter().any(freezes)
             && self.others_want(number, from..answered)
@@ -170,6 +170,19 @@ mod tests {
     /// 0 that was asked at second 2 and waits for so long has no answer until second 3. A call of the other process is asked
     /// at this time.
     fn broken(frozen: usize, wait: Option<u64>, other: usize, asked: u64) -> Vec<&'static str> {
+        let [rules, others] =
+            [NO_ANSWER, NO_TIME_LEFT].map(|why| broken_for(why, frozen, wait, other, asked));
+        assert_eq!(rules, others);
+        rules
+    }
+
+    fn broken_for(
+        why: &str,
+        frozen: usize,
+        wait: Option<u64>,
+        other: usize,
+        asked: u64,
+    ) -> Vec<&'static str> {
         let mut plan = with(Fault::Freeze {
             process: frozen,
             server: 0,
@@ -180,7 +193,7 @@ mod tests {
         (plan.servers, plan.latency, plan.ttls) = (3, MILLI, vec![10_000]);
         let mut ledger = Ledger::default();
         let call = asks(&mut ledger, Owning::Alone, wait, 2, Some(3));
-        ledger.calls[call].answer = Answer::Refused(format!("Unavailable {NO_ANSWER} 200ms"));
+        ledger.calls[call].answer = Answer::Refused(format!("Unavailable {why} 200ms"));
         let rival = asks(&mut ledger, Owning::Alone, None, asked, None);
         ledger.calls[rival].process = other;
         let sim = world();
