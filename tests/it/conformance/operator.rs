@@ -48,7 +48,7 @@ pub(super) async fn a_holder_is_seen_with_its_process_its_label_its_time_and_its
     };
     assert!(!holder.is_share());
     let left = holder.remaining().expect("a lease ends");
-    assert!(left <= long() && left > long() / 3, "{left:?}");
+    assert!(left <= longest(long()) && left > long() / 3, "{left:?}");
     let identity = holder.identity().expect("named");
     assert_eq!(identity.pid(), std::process::id());
     assert_eq!(identity.label(), Some("check out, 7"));
@@ -60,6 +60,12 @@ pub(super) async fn a_holder_is_seen_with_its_process_its_label_its_time_and_its
     let shown = format!("{seen:?} {holder:?} {operator:?}");
     assert!(!shown.contains("\"k\"") && !shown.contains(&holder.id()));
     guard.release().await.expect("held");
+}
+
+/// The longest time until the store frees a key that was just taken for so long. A store that counts microseconds keeps it to the
+/// end of the last millisecond.
+fn longest(taken: Duration) -> Duration {
+    taken + Duration::from_millis(1)
 }
 
 pub(super) async fn a_key_without_a_holder_says_why_it_is_taken(store: &Fixture) {
@@ -77,7 +83,7 @@ pub(super) async fn a_key_without_a_holder_says_why_it_is_taken(store: &Fixture)
         let taken = seen(&operator, "k").await;
         assert_eq!((taken.state(), taken.holders().len()), (state, 0));
         let left = taken.remaining().expect("it ends");
-        assert!(left <= long() / 2 && left > long() / 4, "{left:?}");
+        assert!(left <= longest(long() / 2) && left > long() / 4, "{left:?}");
         locks.forget("k").await.expect("no fault");
     }
     store.is_left_clean().await;
