@@ -7,7 +7,7 @@ use diesel_async::{
     TransactionManager,
 };
 use lock_core::once::{self, Database, Tx};
-use lock_tests::SqlServer;
+use lock_tests::{SqlServer, wait};
 
 use crate::adapter::Db;
 use crate::once::suite::{Fixture, claim, done, effect};
@@ -137,6 +137,12 @@ async fn an_open_savepoint_lets_nothing_be_committed() {
         };
         ended.expect_err("an open savepoint");
         assert_eq!(one.0.status().size, 0, "its connection is closed");
+        // Until the server notices that, the transaction has the claim.
+        wait::eventually("the server has ended the transaction", async || {
+            let claims = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+            fixture.server.value(claims) == "0"
+        })
+        .await;
     }
     done::<FreshPostgres>(&one, &claim("k"), None)
         .await
