@@ -245,6 +245,26 @@ async fn a_node_that_misses_a_record_does_not_keep_the_token() {
 }
 
 #[tokio::test]
+async fn a_node_that_misses_the_record_of_a_lost_lock_does_not_keep_the_token() {
+    let scene = OneMute::new();
+    let store = scene.quorum().await;
+    let token = TokenSource::new(Address::random()).fresh();
+    for node in &scene.stores {
+        node.execute(acquiring(token), Lane::KEEPER).await;
+    }
+    scene.goes_out(&store);
+    for node in &scene.stores[1..] {
+        release(&**node, token).await;
+    }
+    let remembered = remember(&*store, token).await;
+    assert!(matches!(
+        remembered,
+        Outcome::Remembered(Remembered::Absent)
+    ));
+    scene.is_made_up_for().await;
+}
+
+#[tokio::test]
 async fn a_node_that_misses_a_cooldown_does_not_keep_the_token() {
     ends_without_a_node(async |store, token| {
         let cooled = cool(store, token).await;

@@ -3,9 +3,9 @@
 //! A grant needs a majority, and so does a record that is to last: the two share a node, which refuses the grant with
 //! the record. Owners that have lost their majority may leave two records, and the one with the highest fencing token
 //! counts. A record that no majority has confirmed is sent again, and needs the tokens until then. So a node that misses it
-//! gets only a hint of the lease's entry in the queue, which has no end of its own. When a majority has the record, hints
-//! delete the token where it is missing. Otherwise two nodes that miss the records of two owners could keep their tokens for a
-//! ttl, and leave no majority. A record that arrives behind such a hint finds no token, and is not stored.
+//! gets only a hint of the lease's entry in the queue, which has no end of its own. When a majority has the record, or had
+//! lost the lock, hints delete the token where the record is missing. Otherwise it would keep the key for a ttl, and two such
+//! nodes, of two owners, would leave no majority. A record that arrives behind such a hint finds no token, and is not stored.
 //!
 //! The record is first sent to the nodes whose votes are answered. If a majority of all nodes stores it, the other nodes get
 //! no record, and an open vote is withdrawn when it arrives. So `forget`, which has found the record on one node, sees on
@@ -64,9 +64,9 @@ impl Quorum {
         loop {
             let decided = tally::remembered(&answers, nodes.open());
             if let Some(remembered) = decided.filter(|_| !patient || nodes.open() == 0) {
-                let is_stored = remembered == Remembered::Yes;
+                let is_final = is_final(remembered);
                 self.has_record(&open, &undoing);
-                if is_stored {
+                if is_final {
                     let left: Vec<usize> = open.iter().copied().chain(nodes.left()).collect();
                     self.take_tokens(&answers, &left, &undoing);
                 }
@@ -77,7 +77,7 @@ impl Quorum {
                     self.leave_behind(async move {
                         let came = |place, outcome| {
                             let answer = quorum.record_came(place, &outcome, &undoing);
-                            if is_stored && is_missing(answer) {
+                            if is_final && is_missing(answer) {
                                 quorum.take_token(place, &undoing);
                             }
                         };
@@ -107,7 +107,7 @@ impl Quorum {
         match tally::remembered(&answers, 0) {
             Some(remembered) => {
                 self.has_record(&open, &undoing);
-                if remembered == Remembered::Yes {
+                if is_final(remembered) {
                     self.take_tokens(&answers, &open, &undoing);
                 }
                 Outcome::Remembered(remembered)
@@ -132,7 +132,7 @@ impl Quorum {
         }
     }
 
-    /// Deletes the tokens on the nodes that miss a record which a majority has. On the nodes that are left, others see to them.
+    /// Deletes the tokens on the nodes that miss the record and do not get it. On the nodes that are left, others see to them.
     fn take_tokens(&self, answers: &[Option<Remembered>], left: &[usize], undoing: &Undoing) {
         for (place, answer) in answers.iter().enumerate() {
             if is_missing(*answer) && !left.contains(&place) {
@@ -270,6 +270,15 @@ impl Quorum {
         let ask = |place: &usize| (*place, self.nodes[*place].ask(operation.clone(), lane));
         places.iter().map(ask).collect()
     }
+}
+
+/// Returns whether the record is not sent again: a majority has it, or had lost the lock. Elsewhere the tokens are still needed, or
+/// keep the key in the record's place.
+fn is_final(remembered: Remembered) -> bool {
+    matches!(
+        remembered,
+        Remembered::Yes | Remembered::Other | Remembered::Absent
+    )
 }
 
 /// Returns whether the token of the owner may stand in place of the record.
