@@ -147,7 +147,7 @@ const SHORT: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 struct Unreached {
     node: Arc<MemoryStore>,
-    /// Whether the answers to proposals are lost.
+    /// The node takes a proposal, and its answer never arrives.
     is_mute: bool,
     is_reached: watch::Sender<bool>,
     is_asked: watch::Sender<bool>,

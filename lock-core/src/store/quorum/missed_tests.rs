@@ -221,9 +221,9 @@ fn remember(store: &dyn Store, token: Token) -> BoxFuture<'_, Outcome> {
     store.execute(Operation::Remember(release_of(token), record), Lane::KEEPER)
 }
 
-/// Ends a lease while a node is out, which must not keep the token: when a majority has the record or the cooldown, the token
-/// has no use. Its votes may be forgotten, because the end was sent before.
-async fn ends_without_a_node(end: impl AsyncFnOnce(&dyn Store, Token)) {
+/// Ends a lease while a node is out, which must not keep the token: when a majority has the record or the cooldown, or has
+/// lost the lock, the token has no use. Its votes may be forgotten, because the end was sent before.
+async fn ends_without_a_node(end: impl AsyncFnOnce(&OneMute, &dyn Store, Token)) {
     let scene = OneMute::new();
     let store = scene.quorum().await;
     let token = TokenSource::new(Address::random()).fresh();
@@ -231,13 +231,13 @@ async fn ends_without_a_node(end: impl AsyncFnOnce(&dyn Store, Token)) {
         node.execute(acquiring(token), Lane::KEEPER).await;
     }
     scene.goes_out(&store);
-    end(&*store, token).await;
+    end(&scene, &*store, token).await;
     scene.is_made_up_for().await;
 }
 
 #[tokio::test]
 async fn a_node_that_misses_a_record_does_not_keep_the_token() {
-    ends_without_a_node(async |store, token| {
+    ends_without_a_node(async |_, store, token| {
         let remembered = remember(store, token).await;
         assert!(matches!(remembered, Outcome::Remembered(Remembered::Yes)));
     })
@@ -246,27 +246,22 @@ async fn a_node_that_misses_a_record_does_not_keep_the_token() {
 
 #[tokio::test]
 async fn a_node_that_misses_the_record_of_a_lost_lock_does_not_keep_the_token() {
-    let scene = OneMute::new();
-    let store = scene.quorum().await;
-    let token = TokenSource::new(Address::random()).fresh();
-    for node in &scene.stores {
-        node.execute(acquiring(token), Lane::KEEPER).await;
-    }
-    scene.goes_out(&store);
-    for node in &scene.stores[1..] {
-        release(&**node, token).await;
-    }
-    let remembered = remember(&*store, token).await;
-    assert!(matches!(
-        remembered,
-        Outcome::Remembered(Remembered::Absent)
-    ));
-    scene.is_made_up_for().await;
+    ends_without_a_node(async |scene, store, token| {
+        for node in &scene.stores[1..] {
+            release(&**node, token).await;
+        }
+        let remembered = remember(store, token).await;
+        assert!(matches!(
+            remembered,
+            Outcome::Remembered(Remembered::Absent)
+        ));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_node_that_misses_a_cooldown_does_not_keep_the_token() {
-    ends_without_a_node(async |store, token| {
+    ends_without_a_node(async |_, store, token| {
         let cooled = cool(store, token).await;
         assert!(matches!(cooled, Outcome::Released(Released::Yes)));
     })
