@@ -61,21 +61,19 @@ impl Ledger {
 
     /// Checks that the key had no other owner from the end of the record's owner to the end of the record.
     fn check_owners_beside(&mut self, plan: &Plan, record: &Record) {
+        let forgotten = self.forgotten_from(record.key, record.ended);
         let until = match record.outcome {
             Some((RecordOutcome::Failed, _))
                 if matches!(plan.topology, Topology::One | Topology::Postgres) =>
             {
-                // The token stays for one more ttl.
-                record.ended + self.calls[record.call].ttl / 100 * 99
+                // The token stays for one more ttl, unless a copy of the request stores the record late, and it is forgotten.
+                forgotten.min(record.ended + self.calls[record.call].ttl / 100 * 99)
             }
             // A minority has it, and the owner had not lost the lock when it ended.
             Some((RecordOutcome::Unacknowledged, _)) if plan.topology == Topology::Redlock => {
                 record.ended
             }
-            Some(_) if record.is_confirmed(plan) => {
-                let forgotten = self.forgotten_from(record.key, record.ended);
-                record.stands_until().min(forgotten)
-            }
+            Some(_) if record.is_confirmed(plan) => forgotten.min(record.stands_until()),
             _ => return,
         };
         if plan.loses_data() || plan.topology == Topology::Redlock && plan.has(Fault::loses_data) {

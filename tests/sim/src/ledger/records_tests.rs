@@ -1,8 +1,8 @@
-//! A record that stands again where it was forgotten.
+//! A record that stands again where it was forgotten, and an owner beside a record that failed.
 
 use lock_core::middleware::{Forgotten, RecordOutcome};
 
-use super::super::tests::{asks, calm, rules, world};
+use super::super::tests::{asks, calm, owns, rules, world};
 use super::super::{Ledger, Owning};
 use super::*;
 use crate::world::{MILLI, Planned, Ways};
@@ -78,4 +78,44 @@ fn a_forgotten_record_stands_again_where_its_request_is_slower_than_the_forgetti
     let rule = "a forgotten record stands again";
     assert!(broken_by(Some((slow(1_200), 3_500, 3_900))).is_empty());
     assert_eq!(broken_by(Some((slow(1_000), 3_500, 3_900))), [rule]);
+}
+
+/// The rules that are broken where an owner with a ttl of 100 s leaves a record at second 3 and hears at second 4 that it failed,
+/// a call deletes a record in this span of seconds, and another owner has the key from second 7 on.
+fn broken_behind_a_failure(forgets: Option<(u64, u64)>) -> Vec<&'static str> {
+    let mut ledger = Ledger::default();
+    let call = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
+    ledger.calls[call].ttl = 100 * SECOND;
+    ledger.leaves_record(Record {
+        call,
+        key: 0,
+        bytes: b"paid".to_vec(),
+        lifetime: 60 * SECOND,
+        ended: 3 * SECOND,
+        lasts: Some(4 * SECOND),
+        on: vec![0],
+        outcome: Some((RecordOutcome::Failed, 4 * SECOND)),
+    });
+    owns(&mut ledger, Owning::Alone, 2, 7, 8);
+    ledger.kept.forgets.extend(forgets.map(|(from, to)| Forget {
+        process: 0,
+        key: 0,
+        begun: from * SECOND,
+        ended: Some(to * SECOND),
+        answer: Some(Forgotten::Yes),
+    }));
+    let sim = world();
+    sim.look(|state| ledger.check_records(&calm(), state));
+    sim.end();
+    rules(&ledger)
+}
+
+#[test]
+fn the_token_of_a_failed_record_keeps_the_key_unless_a_record_of_a_late_copy_is_forgotten() {
+    let rule = "an owner beside a record";
+    let beside = |forgets| broken_behind_a_failure(forgets).contains(&rule);
+    assert!(beside(None));
+    assert!(beside(Some((1, 2))), "before the record");
+    assert!(beside(Some((8, 9))), "behind the other owner");
+    assert!(!beside(Some((5, 6))));
 }
