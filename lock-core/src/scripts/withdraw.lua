@@ -8,7 +8,8 @@
 --        3 register, or ""   4 the highest number, 16 digits, that was proposed for the votes that are
 --        withdrawn, because a copy of this may arrive behind a newer vote. 2 to 4 are left out where they are ""
 -- Reply  1 released   0 there is no such key   2 the key is another owner's, or a newer vote's; 10 more if a waiter
---        was notified; 20 more if dead waiters have left the queue, but not all: ask again, with "leave"
+--        was notified; 20 more if dead waiters have left the queue, but not all: ask again, with "leave"; 30 more if
+--        the server refused to notify the waiters: ask again later, with "leave"
 -- Error  READONLY, NOREPLICAS, MISCONF, a missing right   the server refuses a command at the moment. Asked
 --                              again, the script does the rest.
 --
@@ -42,7 +43,10 @@ if how ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) ~= 0 then
   if is_refused(left) and (how == 'leave' or reply ~= 1) then return left end
   -- The readers behind a waiter that leaves may enter beside others.
   if not value or value == 'shared/lockkit' or #value == 57 then
-    if notify_next(KEYS[2], KEYS[1], channels, tonumber(how) or 0) > 0 then
+    local notified = notify_next(KEYS[2], KEYS[1], channels, tonumber(how) or 0)
+    if unnotified then
+      reply = reply + 30
+    elseif notified > 0 then
       reply = reply + 10
     elseif entries == 0 then
       reply = reply + 20

@@ -30,7 +30,10 @@ if how ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) ~= 0 then
     after = redis.call('PTTL', lock)
   end
   if after then
-    if notify_next(KEYS[2], lock, ARGV[3], after) > 0 then
+    local notified = notify_next(KEYS[2], lock, ARGV[3], after)
+    if unnotified then
+      reply = reply + 30
+    elseif notified > 0 then
       reply = reply + 10
     elseif entries == 0 then
       reply = reply + 20

@@ -13,7 +13,8 @@
 //! too, the waiters ask when the lease that they were refused for would have ended, after 30 s at most.
 //!
 //! The same check serves waiters that the server refused to serve at the release, because a right or a setting
-//! was missing. It is repeated until the server serves them, or each has asked by itself.
+//! was missing. It is repeated until the server serves them, or each has asked by itself. On a node of a quorum it
+//! notifies them only, because a node hands no key over.
 //!
 //! A key that was handed off a moment ago is contended: an acquire whose caller waits is queued at once, in one
 //! trip instead of two.
@@ -31,6 +32,7 @@ use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::lease::backoff::LONGEST;
 use crate::lease::deadline::{GRANT, surely_over};
+use crate::store::vote::{VoteOperation, Withdrawal};
 use crate::store::{AcquireCommand, Operation, Outcome, Release};
 
 /// The precision of checks, so that very many keys cost little.
@@ -48,6 +50,8 @@ pub(crate) struct HandedOff {
     any: AtomicBool,
     /// Notified when the first key is added.
     some: Notify,
+    /// Whether the server is a node of a quorum.
+    of_a_node: AtomicBool,
 }
 
 struct Watched {
@@ -66,11 +70,18 @@ impl Default for HandedOff {
             keys: Mutex::default(),
             any: AtomicBool::default(),
             some: Notify::default(),
+            of_a_node: AtomicBool::default(),
         }
     }
 }
 
 impl HandedOff {
+    /// Notes that the server is a node of a quorum.
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_of_a_node(&self) {
+        self.of_a_node.store(true, Ordering::Relaxed);
+    }
+
     /// Notes that the release of this lease has handed its key off.
     pub(crate) fn note(&self, release: &Release) {
         // The longest grant, and the most that rounding adds.
@@ -133,6 +144,13 @@ impl HandedOff {
         }
     }
 
+    fn look(&self, release: Release) -> Operation {
+        match self.of_a_node.load(Ordering::Relaxed) {
+            true => Operation::Vote(VoteOperation::Withdraw(release, Withdrawal::Leave, None)),
+            false => Operation::Leave(release),
+        }
+    }
+
     /// Plans another check after a refused one, unless every waiter has asked by itself by then.
     fn look_again(&self, refused: Watched) {
         let now = self.clock.now();
@@ -170,7 +188,7 @@ impl HandedOff {
                 continue;
             };
             for watched in over {
-                let look = ask(Operation::Leave(watched.release.clone()));
+                let look = ask(self.look(watched.release.clone()));
                 // If the server does not answer, all waiters ask it again anyway.
                 if let Ok(Outcome::Failed(_)) = timeout(GRANT, look).await {
                     self.look_again(watched);

@@ -1,5 +1,8 @@
 //! Tests votes and releases that servers refuse half-way, because the owner's user lacks a right at that moment.
 
+use std::time::Duration;
+
+use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
@@ -89,6 +92,55 @@ async fn a_release_that_a_server_refuses_is_repeated_when_the_right_is_back() {
     })
     .await;
     say(&nodes.0[0], '+', "del");
+    nodes.are_left_clean().await;
+}
+
+/// The waiters' clock stands still, so that only a push ends their wait. The right comes back on one server, which may notify
+/// the waiter, and must not give it the key.
+#[tokio::test]
+async fn a_waiter_that_no_server_might_notify_is_told_when_the_right_is_back_on_one() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let owner = owner(&nodes).await;
+    let stopped = nodes.builder().clock(ManualClock::new());
+    let locks = nodes.acquainted_by(stopped).await;
+    // A new connection looks whether it may use the command.
+    nodes.0.iter().for_each(RedisServer::reset_stats);
+    for how in ["released", "left by a reader", "cooling"] {
+        println!("{how}");
+        let owned = owner.lock(how).ttl(long());
+        let owned = match how {
+            "left by a reader" => owned.read(),
+            _ => owned,
+        };
+        let guard = owned.acquire().await.expect("free");
+        let request = locks.lock(how).ttl(long()).wait(Wait::Forever);
+        let waiter = tokio::spawn(request.acquire());
+        let queue = format!("lockkit:!q:{{{how}}}");
+        let stands = |node: &&RedisServer| node.cli(&["EXISTS", &queue]) == "1";
+        let queued = || nodes.0.iter().filter(stands);
+        wait::eventually("the waiter is queued on a majority", async || {
+            queued().count() > 1
+        })
+        .await;
+        nodes.0.iter().for_each(|node| say(node, '-', "publish"));
+        if how == "cooling" {
+            guard.cooldown(Duration::from_secs(1));
+        }
+        guard.release().await.expect("held");
+        let is_free = || nodes.that_have(how).is_empty();
+        wait::eventually("the key is free", async || is_free()).await;
+        assert!(!waiter.is_finished());
+        say(queued().next().expect("a majority"), '+', "publish");
+        let next = timeout(wait::PATIENCE, waiter).await;
+        let next = next.expect("the waiter is told").expect("no panic");
+        let next = next.expect("its turn");
+        assert!(next.acks().granted() > 1, "a majority has granted it");
+        next.release().await.expect("held");
+        nodes.0.iter().for_each(|node| say(node, '+', "publish"));
+    }
+    let hands_over = |node: &RedisServer| node.commandstats().contains_key("zpopmin");
+    assert!(!nodes.0.iter().any(hands_over), "one server gives no key");
     nodes.are_left_clean().await;
 }
 

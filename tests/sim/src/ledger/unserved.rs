@@ -3,11 +3,9 @@
 //! A release that may delete the key, but not serve its waiters, is followed by checks of the process that has released it.
 //! No other process looks after these waiters: they ask when the lease would have ended.
 
-use std::collections::BTreeSet;
-
 use super::unheard::LAST_RESORT;
 use super::{Call, Ledger};
-use crate::plan::{Plan, Topology};
+use crate::plan::Plan;
 use crate::server::Refusal;
 use crate::world::{Fault, MILLI, Planned, State};
 
@@ -27,9 +25,7 @@ impl Ledger {
             span.is_some_and(|span| self.releases_within(*process, key, span))
         };
         let left = ends.filter(leaves_unserved).map(|(_, end)| end);
-        let ends = left
-            .chain(forgets_a_waiter(plan))
-            .chain(tells_no_waiter(plan));
+        let ends = left.chain(forgets_a_waiter(plan));
         let last = ends.filter(|end| asked < *end).max();
         last.map_or(0, |end| end + LAST_RESORT)
     }
@@ -107,20 +103,10 @@ fn forgets_a_waiter(plan: &Plan) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The ends of spans in which no server of a quorum can tell a waiter that the key is free. A release does not ask them again.
-fn tells_no_waiter(plan: &Plan) -> impl Iterator<Item = u64> {
-    let is_denied =
-        |it: &&Planned| matches!(&it.fault, Fault::Deny { command, .. } if command == "PUBLISH");
-    let untold = plan.faults.iter().filter(is_denied);
-    let servers: BTreeSet<Option<usize>> = untold.clone().map(|it| it.fault.server()).collect();
-    let is_all = plan.topology == Topology::Redlock && servers.len() == plan.servers;
-    untold.map(Planned::end).filter(move |_| is_all)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, world};
+    use super::super::tests::asks;
     use super::*;
     use crate::world::SECOND;
 
@@ -141,28 +127,5 @@ mod tests {
             let it = &ledger.calls[call];
             assert_eq!(ledger.in_line_since(it, 0), since * SECOND);
         }
-    }
-
-    #[test]
-    fn a_waiter_of_a_quorum_is_not_told_if_all_servers_lack_the_right() {
-        let until = |topology: Topology, servers: usize| {
-            let mut plan = calm();
-            (plan.topology, plan.servers) = (topology, 3);
-            plan.faults.extend((0..servers).map(|server| Planned {
-                at: SECOND,
-                lasts: SECOND,
-                fault: Fault::Deny {
-                    server,
-                    command: "PUBLISH".to_owned(),
-                },
-            }));
-            let sim = world();
-            let until = sim.look(|state| Ledger::default().unserved_until(&plan, state, 0, SECOND));
-            sim.end();
-            until
-        };
-        assert_eq!(until(Topology::Redlock, 3), 2 * SECOND + LAST_RESORT);
-        assert_eq!(until(Topology::Redlock, 2), 0);
-        assert_eq!(until(Topology::Cluster, 3), 0);
     }
 }

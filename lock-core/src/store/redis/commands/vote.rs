@@ -36,6 +36,7 @@ impl RedisStore {
     }
 
     async fn join(&self, join: &Join, on: &Connection) -> Result<Option<Joined>, SendError> {
+        self.handed_off.is_of_a_node();
         let welcome = welcome(join, self.keeper.run_id());
         let name = join.name.to_string();
         let arguments = [name.as_str(), welcome, &millis(join.max_ttl)];
@@ -74,11 +75,9 @@ impl RedisStore {
                 let hears = self.keeper.is_listening();
                 vote(answer, propose.number, hears).map(VoteOutcome::voted)
             }
-            VoteOperation::Withdraw(..) => match withdrawn(answer) {
+            VoteOperation::Withdraw(release, ..) => match withdrawn(answer) {
                 Some((_, Waiters::More)) => return None,
-                Some((released, waiters)) => {
-                    Some(VoteOutcome::withdrawn(released, waiters == Waiters::Told))
-                }
+                Some((released, waiters)) => Some(self.has_withdrawn(release, released, waiters)),
                 None => None,
             },
             VoteOperation::Join(_) | VoteOperation::Reserve(_) => None,
@@ -103,10 +102,21 @@ impl RedisStore {
         while waiters == Waiters::More {
             let answer = script.ask(on, &leave).await.ok();
             let left = answer.and_then(|answer| withdrawn(&answer));
-            waiters = left.map_or(Waiters::NotTold, |(_, waiters)| waiters);
+            waiters = left.map_or(Waiters::Unserved, |(_, waiters)| waiters);
         }
-        let told = waiters == Waiters::Told;
-        Outcome::Vote(VoteOutcome::withdrawn(released, told))
+        Outcome::Vote(self.has_withdrawn(release, released, waiters))
+    }
+
+    fn has_withdrawn(
+        &self,
+        release: &Release,
+        released: Released,
+        waiters: Waiters,
+    ) -> VoteOutcome {
+        if waiters == Waiters::Unserved {
+            self.handed_off.note_unserved(release, Duration::ZERO);
+        }
+        VoteOutcome::withdrawn(released, waiters == Waiters::Told)
     }
 
     fn proposing(&self, propose: &Propose) -> Cmd {
@@ -308,6 +318,8 @@ enum Waiters {
     Told,
     /// Dead waiters have left the queue, but not all of them.
     More,
+    /// The server refused to notify them.
+    Unserved,
 }
 
 fn withdrawn(answer: &Value) -> Option<(Released, Waiters)> {
@@ -324,6 +336,7 @@ fn withdrawn(answer: &Value) -> Option<(Released, Waiters)> {
         0 => Waiters::NotTold,
         1 => Waiters::Told,
         2 => Waiters::More,
+        3 => Waiters::Unserved,
         _ => return None,
     };
     (*reply >= 0).then_some((released, waiters))

@@ -81,7 +81,8 @@ fn a_withdrawal_says_whether_somebody_was_told() {
     assert_eq!(of(21), Some((Released::Yes, Waiters::More)));
     assert_eq!(of(2), Some((Released::Other, Waiters::NotTold)));
     assert_eq!(of(3), None);
-    assert_eq!(of(31), None);
+    assert_eq!(of(31), Some((Released::Yes, Waiters::Unserved)));
+    assert_eq!(of(41), None);
     assert_eq!(of(-1), None);
 }
 
