@@ -41,7 +41,8 @@ pub(super) fn taken(plan: &Plan, state: &State, key: usize) -> Vec<(u64, u64)> {
 }
 
 impl Ledger {
-    /// Notes the value that a majority of the servers has for an owner, at one look of it.
+    /// Notes the value that a majority of the servers has for an owner, at its first look that finds one. A later value may be
+    /// another owner's, because a stranger has deleted the key.
     pub fn note_value(&mut self, plan: &Plan, state: &State, call: usize) {
         let Some(key) = self.calls[call].keys.first() else {
             return;
@@ -54,7 +55,7 @@ impl Ledger {
             .chunk_by(|one, other| one == other)
             .find(|same| same.len() > plan.minority());
         if let Some(same) = of_many {
-            self.values.insert(call, same[0]);
+            self.values.entry(call).or_insert(same[0]);
         }
     }
 
@@ -161,7 +162,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, rules, with, world};
+    use super::super::tests::{asks, calm, owns, rules, with, world};
     use super::*;
     use crate::plan::Weather;
     use crate::world::Ways;
@@ -212,5 +213,23 @@ mod tests {
         assert_eq!(broken(0, None, 1, 2), [rule], "it goes on");
         assert_eq!(broken(0, Some(0), 0, 2), [rule], "nobody else wants it");
         assert_eq!(broken(0, Some(0), 1, 3), [rule], "nobody else wants it");
+    }
+
+    #[test]
+    fn the_key_of_an_owner_is_not_confused_with_that_of_the_next_one() {
+        let mut ledger = Ledger::default();
+        owns(&mut ledger, Owning::Alone, 1, 0, 5);
+        let sim = world();
+        let mut values = Vec::new();
+        for value in [&b"one"[..], b"two"] {
+            sim.change(|state| state.stranger_runs(0, &[b"SET", b"lockkit:k0", value]));
+            sim.look(|state| {
+                ledger.note_value(&calm(), state, 0);
+                values.extend(state.value_of(0, 0));
+            });
+        }
+        sim.end();
+        assert_ne!(values[0], values[1]);
+        assert_eq!(ledger.values[&0], values[0]);
     }
 }
