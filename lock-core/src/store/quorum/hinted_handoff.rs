@@ -116,7 +116,7 @@ impl Hints {
         lock(&self.all).push(left);
     }
 
-    /// Puts back a hint that the node refused because of a right or a setting, which may be corrected.
+    /// Puts back a hint that the node refused because of a right, a setting or its state, which may be corrected.
     pub(super) fn refused(&self, left: Hint, now: Moment) {
         self.put_back(Hint {
             at: now + REFUSED,

@@ -1,21 +1,23 @@
 //! Tests of releases that a node misses: it gets them when it answers again.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use super::test_nodes::{Between, acquiring, manager_on, take};
 use super::{QuorumNode, QuorumStore};
-use crate::base::clock::Clock;
+use crate::base::clock::{Clock, Moment};
 use crate::base::record::Record;
 use crate::base::settings::Settings;
+use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
+use crate::store::vote::VoteOperation;
 use crate::store::{
-    AcquireCommand, BoxFuture, Cooldown, Events, Lane, MemoryStore, Operation, Outcome, Queueing,
-    Release, Released, Remembered, Store,
+    AcquireCommand, BoxFuture, Cooldown, Events, Failure, Lane, MemoryStore, Operation, Outcome,
+    Queueing, Release, Released, Remembered, Store,
 };
 use crate::timer::Timers;
 
@@ -315,4 +317,51 @@ async fn a_cooldown_that_was_given_up_finds_the_token_when_it_is_repeated() {
     let repeated = cool(&*store, token).await;
     assert!(matches!(repeated, Outcome::Released(Released::Yes)));
     drop(guard);
+}
+
+/// A node that withdraws nothing, because it lacks a replica, for example. It notes when it is asked to.
+#[derive(Debug)]
+struct Unwilling {
+    node: Arc<MemoryStore>,
+    asked: Mutex<Vec<Moment>>,
+}
+
+impl Between for Unwilling {
+    fn node(&self) -> &Arc<MemoryStore> {
+        &self.node
+    }
+
+    async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
+        match operation {
+            Operation::Vote(VoteOperation::Withdraw(..)) => {
+                lock(&self.asked).push(Clock::default().now());
+                Outcome::Failed(Failure::refused("NOREPLICAS"))
+            }
+            operation => self.node.execute(operation, lane).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_answers_and_refuses_a_release_is_asked_again_after_a_pause() {
+    let unwilling = Arc::new(Unwilling {
+        node: MemoryStore::new(Clock::default()),
+        asked: Mutex::default(),
+    });
+    let others = [(); 2].map(|()| MemoryStore::new(Clock::default()) as Arc<dyn Store>);
+    let mut stores = vec![Arc::clone(&unwilling) as Arc<dyn Store>];
+    stores.extend(others);
+    let locks = manager_on(stores, Duration::from_secs(60)).await;
+    let guard = locks.lock("k").acquire().await.expect("free");
+    guard.release().await.expect("two nodes have released it");
+    // The release is the first question. The keeper asks at once, and then again and again.
+    let asked = loop {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let asked = lock(&unwilling.asked).clone();
+        if asked.len() >= 3 {
+            break asked;
+        }
+    };
+    let pause = asked[2].since(asked[1]);
+    assert!(pause > Duration::from_millis(900), "{pause:?}");
 }

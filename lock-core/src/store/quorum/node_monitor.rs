@@ -159,7 +159,10 @@ impl Quorum {
                         node.hints
                             .delivered(place, left.clone().in_doubt_if(repeated), now);
                     }
-                    Ok(Ok(Outcome::Failed(failure))) if failure.is_final() => {
+                    // A node without replicas or disk space answers too, so only the pause keeps it from being asked without end.
+                    Ok(Ok(Outcome::Failed(failure)))
+                        if failure.is_final() || !failure.ambiguous =>
+                    {
                         node.hints.refused(left.clone(), now);
                     }
                     _ => {
