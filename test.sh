@@ -7,6 +7,7 @@
 #
 #   NO_INSTALL=1     install nothing
 #   ALLOW_MISSING=1  do not fail for tests that could not run
+#   LOCK_SIM_HISTORIES, SIM_SECONDS  histories of the simulation, and seconds in which its server is compared with real ones
 #   REDIS_SERVER, POSTGRES, PGBOUNCER, CURL, CHROMIUM, CHROMEDRIVER  the programs to use, if not those on the search path
 #
 # The script is written for bash 3.2, the version of macOS.
@@ -131,6 +132,8 @@ simulation() {
         unset RUSTFLAGS
         cd tests/sim || exit
         export RUST_TEST_THREADS=2
+        # A quarter of what `cargo test` does there. `.ci/run` asks for all of it.
+        export LOCK_SIM_HISTORIES=${LOCK_SIM_HISTORIES:-2500} SIM_SECONDS=${SIM_SECONDS:-8}
         nice -n 10 cargo test --locked --no-fail-fast "$@"
     )
 }

@@ -2,7 +2,7 @@
 //!
 //! The real server's clock is set by the test, so replies, pushes and all keys are compared byte for byte.
 //!
-//! * `SIM_SECONDS`: for how long all servers together are compared; 40 s if not set
+//! * `SIM_SECONDS`: for how long all servers together are compared; 33 s if not set
 //! * `SIM_SEED`: the first seed; a random one if not set
 //! * `REDIS_SERVERS`: the programs of the servers, with colons between; else `REDIS_SERVER`; else `redis-server`
 
