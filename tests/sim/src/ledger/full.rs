@@ -189,17 +189,21 @@ fn meets_itself(plan: &Plan, state: &State, call: &Call) -> bool {
             .is_some_and(|it| it.kind == Kind::Set && it.at >= span.0 && may_be_its(it.at))
 }
 
-/// Returns whether a majority of the servers of a quorum may have had a dead waiter before a call. They do not count who
-/// listens, so it keeps shares out for some seconds.
+/// Returns whether a majority of the servers of a quorum may have had a dead waiter before a call, or some of them only a
+/// register that is no number, so that they do not vote. They do not count who listens, so a dead waiter keeps shares out for
+/// some seconds.
 fn stands_behind_the_dead(plan: &Plan, call: &Call) -> bool {
     let key = lock_name(call.keys[0]).into_bytes();
-    let is_before = |planned: &&Planned| {
-        let is_of_the_key = matches!(&planned.fault, Fault::Dead { key: of, .. } if *of == key);
-        is_of_the_key && call.answered.is_none_or(|answered| planned.at < answered)
-    };
-    let dead = plan.faults.iter().filter(is_before);
-    let servers: BTreeSet<Option<usize>> = dead.map(|it| it.fault.server()).collect();
-    plan.topology == Topology::Redlock && servers.len() > plan.minority()
+    let before = |it: &&Planned| call.answered.is_none_or(|answered| it.at < answered);
+    let before = plan.faults.iter().filter(before).map(|it| &it.fault);
+    let is_dead = |it: &&Fault| matches!(it, Fault::Dead { key: of, .. } if *of == key);
+    let spoilt = before
+        .clone()
+        .filter(|it| matches!(it, Fault::Spoil { .. }));
+    let dead: Vec<&Fault> = before.filter(is_dead).collect();
+    let servers = dead.iter().copied().chain(spoilt).map(Fault::server);
+    let servers: BTreeSet<Option<usize>> = servers.collect();
+    plan.topology == Topology::Redlock && !dead.is_empty() && servers.len() > plan.minority()
 }
 
 #[cfg(test)]
@@ -337,5 +341,32 @@ mod tests {
         assert!(broken(3 * SECOND + MILLI).is_empty());
         assert_eq!(broken(2 * SECOND), [rule]);
         assert_eq!(broken(5 * SECOND), [rule]);
+    }
+
+    #[test]
+    fn a_share_stands_behind_a_dead_waiter_where_the_other_servers_do_not_vote() {
+        let stands = |dead: &[usize], spoilt: &[usize]| {
+            let mut plan = calm();
+            (plan.topology, plan.servers) = (Topology::Redlock, 3);
+            let key = lock_name(0).into_bytes();
+            let dead = dead.iter().map(|server| Fault::Dead {
+                server: *server,
+                key: key.clone(),
+            });
+            let spoilt = spoilt.iter().map(|server| Fault::Spoil { server: *server });
+            plan.faults.extend(dead.chain(spoilt).map(|fault| Planned {
+                at: SECOND,
+                lasts: SECOND,
+                fault,
+            }));
+            let mut ledger = Ledger::default();
+            let call = asks(&mut ledger, Owning::READER, Some(0), 2, Some(4));
+            stands_behind_the_dead(&plan, &ledger.calls[call])
+        };
+        assert!(stands(&[0, 1], &[]));
+        assert!(stands(&[1], &[0]));
+        assert!(!stands(&[1], &[]));
+        assert!(!stands(&[1], &[1]));
+        assert!(!stands(&[], &[0, 1]));
     }
 }

@@ -42,7 +42,7 @@ impl Ledger {
     /// Returns whether something was in the way of a call shortly before.
     ///
     /// The server gave the key to a waiter, the caller met a release of its own process, a release in the background was on its
-    /// way, where its script was not known, or the keeper sent a release for the second time.
+    /// way, where its script was not known, or that of kept work, or the keeper sent a release for the second time.
     fn was_contended(&self, plan: &Plan, state: &State, call: usize) -> bool {
         let keys = &self.calls[call].keys;
         let mut given = keys
@@ -50,7 +50,10 @@ impl Ledger {
             .filter_map(|key| state.hosts[0].given.get(lock_name(*key).as_bytes())?.last());
         let mut unconfirmed = self.calls[..call].iter().filter(|it| it.released.is_none());
         let on_its_way = 4 * slowest_segment(plan.latency);
-        given.any(|(at, _)| at + LATELY > state.now)
+        let since = state.server_time(0) - (on_its_way / 1_000) as i64;
+        let mut kept = self.kept_work.iter();
+        kept.any(|it| it.until.is_none_or(|until| until > since))
+            || given.any(|(at, _)| at + LATELY > state.now)
             || unconfirmed.any(|it| {
                 let age = state.now - it.left.or(it.answered).unwrap_or(state.now);
                 it.keys == *keys && age < LATELY || age < on_its_way || LOOKS_AGAIN.contains(&age)
@@ -108,6 +111,7 @@ mod tests {
     use super::super::Owning;
     use super::super::tests::{asks, calm, rules, world};
     use super::*;
+    use crate::world::EPOCH;
 
     /// The rules that are broken where a script arrives beside a call, and a lock of this key was held before from second 2
     /// on, for so many milliseconds of its ttl of a second, and left so many ago.
@@ -182,6 +186,26 @@ mod tests {
         let slowest = slowest_segment(5 * MILLI);
         assert!(broken(4 * slowest - 1).is_empty());
         assert_eq!(broken(4 * slowest), ["a free lock takes a script"]);
+    }
+
+    #[test]
+    fn the_release_of_kept_work_may_be_on_its_way_beside_a_later_call() {
+        let slowest = slowest_segment(5 * MILLI);
+        let broken = |until: Option<u64>| {
+            let mut ledger = Ledger::default();
+            let before = asks(&mut ledger, Owning::Alone, None, 2, Some(2));
+            let it = &mut ledger.calls[before];
+            (it.left, it.released) = (Some(2 * SECOND), Some(2 * SECOND));
+            let kept = ledger.keeps(0, before);
+            ledger.kept_work[kept].until = until.map(|until| EPOCH + (until / 1_000) as i64);
+            broken_at(ledger, None, 3 * SECOND)
+        };
+        assert!(broken(None).is_empty(), "it works still");
+        assert!(broken(Some(3 * SECOND - 4 * slowest + MILLI)).is_empty());
+        assert_eq!(
+            broken(Some(3 * SECOND - 4 * slowest)),
+            ["a free lock takes a script"]
+        );
     }
 
     #[test]
