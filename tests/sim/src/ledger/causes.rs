@@ -48,7 +48,7 @@ impl Ledger {
                 self.is_slowed(plan, &state.late, number)
                     || self.is_outrun(plan, number)
                     || self.shares_a_refusal(plan, number)
-                    || self.is_undecided_beside_a_freeze(plan, number)
+                    || self.is_undecided_beside_a_fault(plan, number)
             };
             let wrong = wrong.filter(|it| *it == IS_OVER || !is_excused());
             if let Some(rule) = wrong {

@@ -3,7 +3,7 @@
 use super::answers::{spans, spans_at};
 use super::calm::arrives_by;
 use super::late::{NO_ANSWER, NO_TIME_LEFT};
-use super::{Answer, Ledger};
+use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology};
 use crate::world::{Fault, Kind, LAST, LONGEST_STOP, MILLI, Planned, SECOND, State, Write};
 
@@ -134,8 +134,9 @@ impl Ledger {
 
     /// Returns whether a call, at the end of its wait, may have no answer although a majority of the servers answers: the votes
     /// are split between its process and another one, and the answers of the server that decides stand still in a connection
-    /// that has frozen. A newer connection to that server works, so the call asks it again, and waits once more.
-    pub(super) fn is_undecided_beside_a_freeze(&self, plan: &Plan, number: usize) -> bool {
+    /// that has frozen. A newer connection to that server works, so the call asks it again, and waits once more. Or the server
+    /// that would decide has a register that is no number, and another one still has a token of another process.
+    pub(super) fn is_undecided_beside_a_fault(&self, plan: &Plan, number: usize) -> bool {
         let call = &self.calls[number];
         let (Answer::Refused(why), Some(answered)) = (&call.answer, call.answered) else {
             return false;
@@ -151,11 +152,19 @@ impl Ledger {
             .wait
             .is_some_and(|wait| answered + wait / 100 >= call.asked + wait);
         let from = answered.saturating_sub(plan.processes[call.process].operation_timeout);
+        let is_spoilt = |it: &Planned| matches!(it.fault, Fault::Spoil { .. }) && it.at < answered;
+        let leaves_a_token = |it: &Call| {
+            it.process != call.process
+                && it.keys == call.keys
+                && it.answered.is_some_and(|granted| granted < answered)
+                && it.answer == Answer::Granted
+                && it.left.is_none_or(|left| left + it.ttl > from)
+        };
         plan.topology == Topology::Redlock
             && [NO_ANSWER, NO_TIME_LEFT].iter().any(|it| why.contains(it))
             && has_waited
-            && plan.faults.iter().any(freezes)
-            && self.others_want(number, from..answered)
+            && (plan.faults.iter().any(freezes) && self.others_want(number, from..answered)
+                || plan.faults.iter().any(is_spoilt) && self.calls.iter().any(leaves_a_token))
     }
 }
 
@@ -213,6 +222,31 @@ mod tests {
         assert_eq!(broken(0, None, 1, 2), [rule], "it goes on");
         assert_eq!(broken(0, Some(0), 0, 2), [rule], "nobody else wants it");
         assert_eq!(broken(0, Some(0), 1, 3), [rule], "nobody else wants it");
+    }
+
+    #[test]
+    fn a_call_may_be_told_that_votes_are_split_where_a_server_cannot_vote_and_another_one_keeps_a_token()
+     {
+        let broken = |spoilt: u64, owner: usize, left: u64| {
+            let mut plan = with(Fault::Spoil { server: 0 });
+            plan.faults[0].at = spoilt * SECOND;
+            plan.topology = Topology::Redlock;
+            plan.weather = Weather::Strange;
+            (plan.servers, plan.latency, plan.ttls) = (3, MILLI, vec![1_000]);
+            let mut ledger = Ledger::default();
+            let before = asks(&mut ledger, Owning::Alone, None, 1, Some(1));
+            let it = &mut ledger.calls[before];
+            (it.process, it.answer, it.left) = (owner, Answer::Granted, Some(left * MILLI));
+            let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(3));
+            let it = &mut ledger.calls[call];
+            it.answer = Answer::Refused(format!("Unavailable {NO_TIME_LEFT}"));
+            let is_undecided = ledger.is_undecided_beside_a_fault(&plan, call);
+            !is_undecided
+        };
+        assert!(!broken(1, 1, 2_500));
+        assert!(broken(4, 1, 2_500), "the register is spoilt later");
+        assert!(broken(1, 0, 2_500), "its own token");
+        assert!(broken(1, 1, 1_500), "the token is over");
     }
 
     #[test]
