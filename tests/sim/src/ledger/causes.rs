@@ -1,5 +1,6 @@
 //! Refusals and losses have causes, of their kind, at their time.
 
+use super::late::is_told_behind_a_partition;
 use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology, Weather, lock_name};
 use crate::server::Refusal;
@@ -247,10 +248,11 @@ fn is_refused_for(plan: &Plan, call: &Call, why: &str, from: u64, to: Option<u64
     let span = (from, to.unwrap_or(u64::MAX));
     let touches = |which: &dyn Fn(&Fault) -> Option<u64>| plan.touches(call.process, span, which);
     if why.starts_with("Misconfigured") {
-        return touches(&|fault| {
+        let mistake = |fault: &Fault| {
             let is_its = fault.is_a_mistake() || takes_the_right(plan, fault);
             fault.disturbs().filter(|_| is_its)
-        });
+        };
+        return touches(&mistake) || is_told_behind_a_partition(plan, call.process, span, mistake);
     }
     let is_unavailable = why.starts_with("Unavailable");
     is_unavailable

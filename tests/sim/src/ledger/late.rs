@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{Answer, Ledger};
 use crate::plan::{Plan, Topology};
-use crate::world::Late;
+use crate::world::{Fault, Late, Planned};
 
 /// The errors of an acquire and of a release whose time is over.
 pub(super) const NO_ANSWER: &str = "the store gave no answer within";
@@ -109,12 +109,34 @@ fn has(why: &str, texts: &[&str]) -> bool {
     texts.iter().any(|it| why.contains(it))
 }
 
+/// Returns whether a process may hear in a span that it was refused for a mistake before, because a partition has kept the
+/// answer. `mistake`: for how long such a fault has effects.
+pub(super) fn is_told_behind_a_partition(
+    plan: &Plan,
+    process: usize,
+    (from, to): (u64, u64),
+    mistake: impl Fn(&Fault) -> Option<u64>,
+) -> bool {
+    let keeps = |it: &&Planned| matches!(it.fault, Fault::Hold { .. } | Fault::Freeze { .. });
+    let of_the_process = |it: &&Planned| it.fault.process() == Some(process);
+    let mut partitions = plan.faults.iter().filter(keeps).filter(of_the_process);
+    partitions.any(|partition| {
+        let mut faults = plan.faults.iter();
+        faults.any(|it| {
+            let is_amid = it.at <= partition.end() && partition.at <= it.end();
+            let after = mistake(&it.fault).filter(|_| is_amid);
+            after.is_some_and(|after| partition.at <= to && from <= partition.end() + after)
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
     use super::super::tests::{asks, calm};
     use super::*;
-    use crate::world::{MILLI, SECOND};
+    use crate::server::Refusal;
+    use crate::world::{MILLI, SECOND, Ways};
 
     /// Returns whether two segments of a process that were sent at this time in milliseconds explain the answer of a call,
     /// each so many milliseconds longer than usual. The call is answered at second 3 and ends at second 5.
@@ -188,5 +210,36 @@ mod tests {
         assert!(!is_outrun(Topology::Postgres, 301, 1));
         assert!(!is_outrun(Topology::Postgres, 300, 0));
         assert!(!is_outrun(Topology::One, 300, 1));
+    }
+
+    #[test]
+    fn a_refusal_may_be_heard_when_the_partition_that_kept_it_is_over() {
+        // The server refuses for a mistake from second 2 to second 4, and a partition of this process begins and ends then.
+        let told = |process: usize, begins: u64, ends: u64, asked: u64| {
+            let mut plan = calm();
+            let hold = Fault::Hold {
+                process,
+                server: 0,
+                ways: Ways::Replies,
+            };
+            let refuse = Fault::Refuse {
+                server: 0,
+                refusal: Refusal::Misconfigured,
+            };
+            for (fault, at, end) in [(refuse, 2, 4), (hold, begins, ends)] {
+                plan.faults.push(Planned {
+                    at: at * SECOND,
+                    lasts: (end - at) * SECOND,
+                    fault,
+                });
+            }
+            let span = (asked * SECOND, (asked + 1) * SECOND);
+            let mistake = |it: &Fault| matches!(it, Fault::Refuse { .. }).then_some(MILLI);
+            is_told_behind_a_partition(&plan, 0, span, mistake)
+        };
+        assert!(told(0, 3, 6, 5));
+        assert!(!told(1, 3, 6, 5), "of another process");
+        assert!(!told(0, 5, 6, 5), "behind the mistake");
+        assert!(!told(0, 3, 6, 7), "it is long over");
     }
 }
