@@ -85,7 +85,7 @@ impl Ledger {
         let ended = match (&it.answer, plan.topology) {
             (Answer::Cancelled, _) => it.answered,
             (_, Topology::Replicas) => it.ended.or(it.left),
-            _ if is_released_twice(state, it) => it.ended.or(it.left),
+            _ if is_released_twice(state, it) || is_written_twice(plan, it) => it.ended.or(it.left),
             _ => it.left,
         };
         let is_own = calm.is_quiet && it.process == call.process;
@@ -152,6 +152,14 @@ fn is_released_twice(state: &State, call: &Call) -> bool {
         let times = state.hosts[server].server.not_known.get(&key);
         times.is_some_and(|times| times.iter().any(|at| span.contains(at)))
     })
+}
+
+/// Returns whether the row of a lock has another content on PostgreSQL than its process remembers, because a renewal has changed
+/// it. The release is then written once more, behind the questions that are on their way.
+fn is_written_twice(plan: &Plan, call: &Call) -> bool {
+    let held = call.left.zip(call.answered);
+    let is_renewed = held.is_some_and(|(left, granted)| left >= granted + call.ttl / 3);
+    plan.topology == Topology::Postgres && is_renewed
 }
 
 /// Returns whether the library refused a call before the end of its wait.
@@ -368,5 +376,20 @@ mod tests {
         assert!(!stands(&[1], &[]));
         assert!(!stands(&[1], &[1]));
         assert!(!stands(&[], &[0, 1]));
+    }
+
+    #[test]
+    fn the_release_of_a_renewed_lock_is_written_twice_on_postgresql() {
+        let twice = |topology: Topology, left: u64| {
+            let mut plan = calm();
+            plan.topology = topology;
+            let mut ledger = Ledger::default();
+            let call = asks(&mut ledger, Owning::READER, Some(0), 2, Some(2));
+            ledger.calls[call].left = Some(2 * SECOND + left * MILLI);
+            is_written_twice(&plan, &ledger.calls[call])
+        };
+        assert!(twice(Topology::Postgres, 350));
+        assert!(!twice(Topology::Postgres, 300));
+        assert!(!twice(Topology::One, 350));
     }
 }
