@@ -151,7 +151,9 @@ fn explains(plan: &Plan, planned: &Planned, call: &Call) -> bool {
         .server()
         .is_none_or(|it| plan.may_be_on(it, &call.keys));
     // A slot on its way to a node whose clock is behind has to wait for that clock.
-    let is_seen = !fault.is_hidden() || !plan.clocks.is_empty();
+    let mut steps = plan.faults.iter().filter(|it| it.at <= planned.end());
+    let has_clocks = !plan.clocks.is_empty() || steps.any(|it| it.fault.clock_step().is_some());
+    let is_seen = !fault.is_hidden() || has_clocks;
     is_seen && is_at_the_time && is_its_process && is_its_server
 }
 
@@ -242,5 +244,29 @@ mod tests {
             assert_eq!(broken(5, 9, why), [BROKEN]);
         }
         assert_eq!(broken(5, 2, "no connection"), [BROKEN]);
+    }
+
+    #[test]
+    fn a_lock_waits_for_a_clock_only_if_one_was_set_before_its_slot_moves() {
+        let broken = |set: Option<u64>| {
+            let mut plan = moving();
+            plan.faults.extend(set.map(|at| Planned {
+                at: at * SECOND,
+                lasts: MILLI,
+                fault: Fault::StepClock {
+                    server: 1,
+                    by: -900_000,
+                },
+            }));
+            broken_at(
+                &plan,
+                Owning::Alone,
+                2,
+                "the lock is on its way to another node",
+            )
+        };
+        assert!(broken(Some(0)).is_empty());
+        assert_eq!(broken(Some(9)), [BROKEN]);
+        assert_eq!(broken(None), [BROKEN]);
     }
 }
