@@ -50,8 +50,8 @@ pub(crate) struct HandedOff {
     any: AtomicBool,
     /// Notified when the first key is added.
     some: Notify,
-    /// Whether the server is a node of a quorum.
-    of_a_node: AtomicBool,
+    /// A check on a node of a quorum only notifies the waiters. The store sets this flag when it registers the node.
+    only_notifies: AtomicBool,
 }
 
 struct Watched {
@@ -70,16 +70,16 @@ impl Default for HandedOff {
             keys: Mutex::default(),
             any: AtomicBool::default(),
             some: Notify::default(),
-            of_a_node: AtomicBool::default(),
+            only_notifies: AtomicBool::default(),
         }
     }
 }
 
 impl HandedOff {
-    /// Notes that the server is a node of a quorum.
+    /// Makes the checks notify the waiters only, because a node of a quorum hands no key over.
     #[cfg(feature = "redis")]
-    pub(crate) fn is_of_a_node(&self) {
-        self.of_a_node.store(true, Ordering::Relaxed);
+    pub(crate) fn only_notify(&self) {
+        self.only_notifies.store(true, Ordering::Relaxed);
     }
 
     /// Notes that the release of this lease has handed its key off.
@@ -145,7 +145,7 @@ impl HandedOff {
     }
 
     fn look(&self, release: Release) -> Operation {
-        match self.of_a_node.load(Ordering::Relaxed) {
+        match self.only_notifies.load(Ordering::Relaxed) {
             true => Operation::Vote(VoteOperation::Withdraw(release, Withdrawal::Leave, None)),
             false => Operation::Leave(release),
         }

@@ -159,7 +159,7 @@ impl Quorum {
                         node.hints
                             .delivered(place, left.clone().in_doubt_if(repeated), now);
                     }
-                    // A node without replicas or disk space answers too, so only the pause keeps it from being asked without end.
+                    // A node that lacks replicas or disk space answers at once. Without a pause, this process would ask it without end.
                     Ok(Ok(Outcome::Failed(failure)))
                         if failure.is_final() || !failure.ambiguous =>
                     {

@@ -133,9 +133,10 @@ impl Ledger {
     }
 
     /// Returns whether a call, at the end of its wait, may have no answer although a majority of the servers answers: the votes
-    /// are split between its process and another one, and the answers of the server that decides stand still in a connection
-    /// that has frozen. A newer connection to that server works, so the call asks it again, and waits once more. Or the server
-    /// that would decide has a register that is no number, and another one still has a token of another process.
+    /// are split between its process and another one, and the third server does not decide, in one of two ways.
+    ///
+    /// Its answers stand still in a connection that has frozen. A newer connection to that server works, so the call asks it
+    /// again, and waits once more. Or its register is no number, so it refuses each vote with an error.
     pub(super) fn is_undecided_beside_a_fault(&self, plan: &Plan, number: usize) -> bool {
         let call = &self.calls[number];
         let (Answer::Refused(why), Some(answered)) = (&call.answer, call.answered) else {

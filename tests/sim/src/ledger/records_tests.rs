@@ -2,7 +2,7 @@
 
 use lock_core::middleware::{Forgotten, RecordOutcome};
 
-use super::super::tests::{asks, calm, owns, rules, world};
+use super::super::tests::{asks, calm, leaves_record, owns, rules, world};
 use super::super::{Ledger, Owning};
 use super::*;
 use crate::world::{MILLI, Planned, Ways};
@@ -30,16 +30,7 @@ fn broken_by(fault: Option<(Fault, u64, u64)>) -> Vec<&'static str> {
     }));
     let mut ledger = Ledger::default();
     let call = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
-    ledger.leaves_record(Record {
-        call,
-        key: 0,
-        bytes: b"paid".to_vec(),
-        lifetime: 60 * SECOND,
-        ended: 3 * SECOND,
-        lasts: Some(4 * SECOND),
-        on: vec![0],
-        outcome: Some((RecordOutcome::Stored, 4 * SECOND)),
-    });
+    leaves_record(&mut ledger, call, (RecordOutcome::Stored, 4 * SECOND));
     ledger.kept.forgets.push(Forget {
         process: 0,
         key: 0,
@@ -86,16 +77,7 @@ fn broken_behind_a_failure(forgets: Option<(u64, u64)>) -> Vec<&'static str> {
     let mut ledger = Ledger::default();
     let call = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
     ledger.calls[call].ttl = 100 * SECOND;
-    ledger.leaves_record(Record {
-        call,
-        key: 0,
-        bytes: b"paid".to_vec(),
-        lifetime: 60 * SECOND,
-        ended: 3 * SECOND,
-        lasts: Some(4 * SECOND),
-        on: vec![0],
-        outcome: Some((RecordOutcome::Failed, 4 * SECOND)),
-    });
+    leaves_record(&mut ledger, call, (RecordOutcome::Failed, 4 * SECOND));
     owns(&mut ledger, Owning::Alone, 2, 7, 8);
     ledger.kept.forgets.extend(forgets.map(|(from, to)| Forget {
         process: 0,

@@ -302,7 +302,7 @@ mod tests {
 
     use super::super::Owning;
     use super::super::kept::Forget;
-    use super::super::tests::{asks, calm, rules, world};
+    use super::super::tests::{asks, calm, leaves_record, rules, world};
     use super::*;
 
     /// The rules that are broken where a call is refused with a record, so long behind the call that has forgotten it.
@@ -311,16 +311,7 @@ mod tests {
         (plan.topology, plan.stops_inside) = (topology, stops_inside);
         let mut ledger = Ledger::default();
         let owner = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
-        ledger.leaves_record(Record {
-            call: owner,
-            key: 0,
-            bytes: b"paid".to_vec(),
-            lifetime: 60 * SECOND,
-            ended: 3 * SECOND,
-            lasts: Some(4 * SECOND),
-            on: vec![0],
-            outcome: Some((RecordOutcome::Stored, 3 * SECOND)),
-        });
+        leaves_record(&mut ledger, owner, (RecordOutcome::Stored, 3 * SECOND));
         ledger.kept.forgets.push(Forget {
             process: 0,
             key: 0,

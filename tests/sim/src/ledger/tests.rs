@@ -1,7 +1,9 @@
 //! Each rule is broken by a ledger that is written by hand, and kept by one that differs in the fact that the rule is about.
 
+use lock_core::middleware::RecordOutcome;
+
 use super::ticks::{Completed, Run};
-use super::{Answer, Asks, Cooldown, Ledger, Owning};
+use super::{Answer, Asks, Cooldown, Ledger, Owning, Record};
 use crate::plan::{Plan, Topology, Verb};
 use crate::world::{Fault, Late, Order, Planned, SECOND, Settings, Sim};
 
@@ -63,6 +65,20 @@ pub(super) fn asks(
     ledger.calls[call].answered = answered.map(|time| time * SECOND);
     sim.end();
     call
+}
+
+/// Notes a record that the owner of a call leaves on server 0 at second 3, for a minute, and the outcome that it hears.
+pub(super) fn leaves_record(ledger: &mut Ledger, call: usize, outcome: (RecordOutcome, u64)) {
+    ledger.leaves_record(Record {
+        call,
+        key: 0,
+        bytes: b"paid".to_vec(),
+        lifetime: 60 * SECOND,
+        ended: 3 * SECOND,
+        lasts: Some(4 * SECOND),
+        on: vec![0],
+        outcome: Some(outcome),
+    });
 }
 
 /// Notes an owner of key 0 that believes from one time to another one.

@@ -36,7 +36,7 @@ impl RedisStore {
     }
 
     async fn join(&self, join: &Join, on: &Connection) -> Result<Option<Joined>, SendError> {
-        self.handed_off.is_of_a_node();
+        self.handed_off.only_notify();
         let welcome = welcome(join, self.keeper.run_id());
         let name = join.name.to_string();
         let arguments = [name.as_str(), welcome, &millis(join.max_ttl)];
