@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Millis;
-use super::shares::Shares;
+use super::shares::{Place, Shares};
 use crate::base::record::StoredRecord;
 use crate::base::token::Token;
 
@@ -91,6 +91,18 @@ impl Document {
         }
     }
 
+    /// Returns the last millisecond in which the document says what it says at `now`; `None`: it says so for ever.
+    pub(crate) fn stays_until(&self, now: Millis) -> Option<Millis> {
+        let shares: &[Place] = match &self.phase {
+            Phase::Shared(shares) => &shares.inside,
+            _ => &[],
+        };
+        let queue = (!self.queue.is_empty()).then_some(self.queue_ends);
+        let ends = shares.iter().map(|place| place.ends);
+        let ends = ends.chain(self.ends()).chain(queue);
+        ends.filter(|ends| now <= *ends).min()
+    }
+
     /// Returns whether the key has neither an owner nor a waiter.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_free() && self.queue.is_empty()
@@ -126,5 +138,32 @@ impl Document {
             self.phase = Phase::Free;
         }
         was_there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::token::{Address, TokenSource};
+
+    #[test]
+    fn a_document_changes_with_the_first_end_of_a_share_or_of_the_queue() {
+        let tokens = TokenSource::new(Address::random());
+        let mut document = Document::default();
+        assert_eq!(document.stays_until(7), None);
+        document.enter(tokens.fresh(), 20);
+        document.enter(tokens.fresh(), 10);
+        // A second share makes the lease of the first a millisecond longer.
+        let changes = [7, 10, 11, 21, 22].map(|now| document.stays_until(now));
+        assert_eq!(changes, [Some(10), Some(10), Some(21), Some(21), None]);
+        document.queue.push(Waiter {
+            token: tokens.fresh(),
+            grant: 2_000,
+            waited: Waited::Since(0),
+        });
+        document.queue_ends = 8;
+        assert_eq!(document.stays_until(7), Some(8));
+        document.phase = Phase::Free;
+        assert_eq!(document.stays_until(9), None);
     }
 }

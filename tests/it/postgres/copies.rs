@@ -1,11 +1,13 @@
-//! Tests copies of an acquire that reach the server late, because the network has held them.
+//! Tests acquires and renewals that reach the server late, because the network has held them.
 
 use std::time::Duration;
 
 use lock_core::LockManager;
 use lock_tests::{Direction, Proxy, SqlServer, needs, wait};
 
-use super::{long, manager, table, taken};
+use super::table::row;
+use super::{DEFAULT, long, manager, table, taken};
+use crate::steps::OUTLIVED;
 
 /// The time after which a copy of an acquire refuses itself, and more.
 const LATE: Duration = Duration::from_secs(5);
@@ -71,4 +73,29 @@ async fn a_copy_of_an_acquire_that_arrives_in_time_is_undone() {
     let left = locks.drain(wait::PATIENCE).await;
     assert_eq!((left.held(), left.releasing()), (0, 0));
     table(&server).is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_renewal_that_arrives_behind_the_end_of_the_lease_makes_no_new_one() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let proxy = Proxy::to(server.address());
+    let locks = manager(&server.url_through(&proxy)).await;
+    let guard = taken(&locks, "k", OUTLIVED).await;
+    proxy.freeze();
+    let before = proxy.held(Direction::Requests);
+    wait::eventually("the renewal is in the proxy", async || {
+        proxy.held(Direction::Requests) > before
+    })
+    .await;
+    let table = table(&server);
+    wait::eventually("the lease is over", async || table.ends("k").is_none()).await;
+    let key = row(DEFAULT, "k");
+    let written = format!("SELECT rev FROM lockkit.cell WHERE key = {key}");
+    let last = server.value(&written);
+    arrives(&proxy).await;
+    drop(guard);
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+    assert_eq!(server.value(&written), last);
 }

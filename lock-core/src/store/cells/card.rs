@@ -35,6 +35,7 @@ impl<C: Cells> CellStore<C> {
                 ends: 0,
                 lasts: STAYS,
                 now: ServerTime(0),
+                until: ServerTime(u64::MAX),
                 fence: OwnerFence::None,
                 ends_a_hold: false,
                 may_be_lost: true,

@@ -372,6 +372,8 @@ pub(super) fn swap_of(
     let after = change.after;
     let encoded = change.encode();
     let stays = |token: Token| guess.cell.fence_of(token) == after.fence_of(token);
+    let until = change.before.stays_until(change.now.0 / 1000);
+    let until = until.map_or(u64::MAX, |last| last.saturating_add(1).saturating_mul(1000));
     Swap {
         key: Arc::clone(key),
         revision: guess.revision,
@@ -379,6 +381,7 @@ pub(super) fn swap_of(
         ends: encoded.ends,
         lasts: encoded.lasts,
         now: change.now,
+        until: ServerTime(until),
         fence: owner_fence(after),
         ends_a_hold: guess.revision == 0 || !owners(&guess.cell.document).all(stays),
         may_be_lost: false,

@@ -104,6 +104,9 @@ pub(crate) struct Swap {
     /// The time that the writer believes it is. If the clock of the store shows less, because it was set back, a write that
     /// follows another one is not done: a lease that the writer takes for over may not be.
     pub(crate) now: ServerTime,
+    /// The time from which on a lease, a cooldown or a queue is over that the writer has seen. A write that arrives later and
+    /// follows another one is not done: it would make the lease anew.
+    pub(crate) until: ServerTime,
     /// The fencing token of the one owner.
     pub(crate) fence: OwnerFence,
     /// Whether an owner loses the key by this write. The write then waits until no transaction checks the key.
@@ -149,8 +152,8 @@ pub(crate) struct Read {
 #[derive(Debug)]
 pub(crate) enum Swapped {
     Done(Written),
-    /// Nothing was done. With what the store has, of several keys for any of them. If that is what was to be swapped, a write of another process is under
-    /// way, or a transaction of the application checks the key.
+    /// Nothing was done. With what the store has, of several keys for any of them. If that is what was to be swapped, something of
+    /// it is over, a write of another process is under way, or a transaction of the application checks the key.
     Changed(Option<Stored>, ServerTime),
     /// Nothing was done, because these receivers do not listen.
     Deaf(Vec<Address>),

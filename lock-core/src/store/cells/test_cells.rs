@@ -52,7 +52,10 @@ impl Shared {
         match self.rows.get(&swap.key) {
             None => swap.revision == 0,
             Some(row) if swap.revision == 0 => row.ends <= self.micros,
-            Some(row) => row.stored.written.revision == swap.revision && swap.now.0 <= self.micros,
+            Some(row) => {
+                row.stored.written.revision == swap.revision
+                    && (swap.now.0..swap.until.0).contains(&self.micros)
+            }
         }
     }
 

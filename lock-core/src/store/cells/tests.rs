@@ -276,6 +276,37 @@ async fn renewals_go_together_and_never_create_a_lease() {
 }
 
 #[tokio::test]
+async fn a_renewal_and_a_ticket_that_arrive_behind_the_end_of_the_lease_make_no_new_one() {
+    let [one, _] = processes();
+    let held = one.token();
+    granted(&one.acquires(held, Queueing::Never).await);
+    let written = || {
+        let shared = lock(&one.store.cells.shared);
+        shared.rows["k"].stored.written.revision
+    };
+    let last = written();
+    // This process believes that the lease has 1 ms left.
+    later(&one, TTL + Duration::from_millis(2));
+    let renewal = Extension {
+        key: "k".into(),
+        token: held,
+        ttl: TTL,
+    };
+    let extended = one.store.run(Operation::Extend(vec![renewal])).await;
+    assert!(matches!(extended, Outcome::Extended(it) if it == [Extended::NotOurs]));
+    let swap = Operation::Swap(Swap {
+        key: "k".into(),
+        from: held,
+        to: one.token(),
+        ttl: TTL,
+        fence: None,
+    });
+    let swapped = one.store.run(swap).await;
+    assert!(!matches!(swapped, Outcome::Swapped(Swapped::Yes)));
+    assert_eq!(written(), last);
+}
+
+#[tokio::test]
 async fn several_keys_are_taken_together_with_one_fencing_token_or_not_at_all() {
     let [one, two] = processes();
     let all = |process: &Process, keys: [&str; 2]| {

@@ -252,6 +252,7 @@ impl PostgresCells {
                 &late,
                 &may_be_lost,
                 &numbers(|swap| number(swap.now.0)),
+                &numbers(|swap| number(swap.until.0)),
             ],
         )
         .await
@@ -341,6 +342,7 @@ mod tests {
             ends: 0,
             lasts: 0,
             now: ServerTime(0),
+            until: ServerTime(u64::MAX),
             fence: OwnerFence::New,
             ends_a_hold: true,
             may_be_lost: false,

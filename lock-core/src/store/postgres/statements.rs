@@ -49,7 +49,7 @@ impl Sql {
 }
 
 /// The types of the parameters of [`swap`].
-const SWAP: [Type; 11] = [
+const SWAP: [Type; 12] = [
     Type::BYTEA_ARRAY,
     Type::INT8_ARRAY,
     Type::BYTEA_ARRAY,
@@ -60,6 +60,7 @@ const SWAP: [Type; 11] = [
     Type::INT8_ARRAY,
     Type::INT8,
     Type::BOOL,
+    Type::INT8_ARRAY,
     Type::INT8_ARRAY,
 ];
 
@@ -125,7 +126,8 @@ enum How {
 
 /// Swaps: $1 keys, $2 numbers of the writes before, $3 documents, $4 ends by the clock, $5 ends counted from the write,
 /// $6 fencing tokens (-1: none, 0: that of this write), $7 and $8 the receivers that must listen, with the places of their
-/// swaps, $9 when the first write of a key is too late, $10 whether the writes may be lost, $11 what the writer takes for the time.
+/// swaps, $9 when the first write of a key is too late, $10 whether the writes may be lost, $11 what the writer takes for the
+/// time, $12 when something is over that the writer has seen.
 ///
 /// A row that another process has locked is passed over, so that one key never keeps the others of a manager waiting. The
 /// number of a write is taken when its row is locked, so the numbers of a key rise.
@@ -152,7 +154,7 @@ fn swap(how: How) -> String {
     format!(
         "WITH want AS MATERIALIZED (\
             SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], \
-            $11::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, i)\
+            $11::bigint[], $12::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, i)\
         ), one AS MATERIALIZED (\
             SELECT nextval('lockkit.revision') AS next\
         ), deaf AS MATERIALIZED (\
@@ -162,7 +164,7 @@ fn swap(how: How) -> String {
             SELECT w.*, c.old, {next} AS next, {NOW} AS now FROM want w, LATERAL (\
                 SELECT c.rev AS old FROM lockkit.cell c \
                 WHERE c.key = w.key AND {above} \
-                AND (c.rev = w.rev AND w.since <= {NOW} OR w.rev = 0 AND c.ends <= {NOW} AND {NOW} < $9) \
+                AND (c.rev = w.rev AND w.since <= {NOW} AND {NOW} < w.until OR w.rev = 0 AND c.ends <= {NOW} AND {NOW} < $9) \
                 FOR {strength} SKIP LOCKED\
             ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)\
         ), fresh AS MATERIALIZED (\

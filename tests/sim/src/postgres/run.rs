@@ -46,6 +46,8 @@ struct Want {
     fence: i64,
     /// What the writer takes for the time.
     since: i64,
+    /// When something is over that the writer has seen.
+    until: i64,
 }
 
 impl Postgres {
@@ -151,7 +153,7 @@ impl Postgres {
             let is_first = want.rev == 0 && at.micros < late;
             let fits = match self.table.row(&want.key) {
                 Some(row) => {
-                    row.rev == want.rev && want.since <= at.micros
+                    row.rev == want.rev && (want.since..want.until).contains(&at.micros)
                         || is_first && row.ends <= at.micros
                 }
                 None => is_first,
@@ -346,7 +348,8 @@ impl Postgres {
 
 fn wants(params: &Params<'_>) -> Vec<Want> {
     let (keys, docs) = (params.array(0), params.array(2));
-    let [revs, ends, lasts, fences, since] = [1, 3, 4, 5, 10].map(|at| params.numbers(at));
+    let [revs, ends, lasts, fences, since, until] =
+        [1, 3, 4, 5, 10, 11].map(|at| params.numbers(at));
     let keys = keys.into_iter().zip(docs).enumerate();
     keys.map(|(index, (key, doc))| Want {
         place: index as i64 + 1,
@@ -357,6 +360,7 @@ fn wants(params: &Params<'_>) -> Vec<Want> {
         lasts: lasts[index],
         fence: fences[index],
         since: since[index],
+        until: until[index],
     })
     .collect()
 }

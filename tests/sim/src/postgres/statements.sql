@@ -44,7 +44,7 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 -- keeping
 WITH want AS MATERIALIZED (
   SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[],
-  $11::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, i)
+  $11::bigint[], $12::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, i)
 ), one AS MATERIALIZED (
   SELECT nextval('lockkit.revision') AS next
 ), deaf AS MATERIALIZED (
@@ -55,7 +55,7 @@ WITH want AS MATERIALIZED (
   FROM want w, LATERAL (
     SELECT c.rev AS old FROM lockkit.cell c
     WHERE c.key = w.key AND true
-    AND (c.rev = w.rev AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
+    AND (c.rev = w.rev AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
     FOR NO KEY UPDATE SKIP LOCKED
   ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
 ), fresh AS MATERIALIZED (
@@ -84,7 +84,7 @@ WHERE NOT EXISTS (SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FRO
 -- ending
 WITH want AS MATERIALIZED (
   SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[],
-  $11::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, i)
+  $11::bigint[], $12::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, i)
 ), one AS MATERIALIZED (
   SELECT nextval('lockkit.revision') AS next
 ), deaf AS MATERIALIZED (
@@ -95,7 +95,7 @@ WITH want AS MATERIALIZED (
   FROM want w, LATERAL (
     SELECT c.rev AS old FROM lockkit.cell c
     WHERE c.key = w.key AND true
-    AND (c.rev = w.rev AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
+    AND (c.rev = w.rev AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
     FOR UPDATE SKIP LOCKED
   ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
 ), fresh AS MATERIALIZED (
@@ -124,7 +124,7 @@ WHERE NOT EXISTS (SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FRO
 -- together
 WITH want AS MATERIALIZED (
   SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[],
-  $11::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, i)
+  $11::bigint[], $12::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, i)
 ), one AS MATERIALIZED (
   SELECT nextval('lockkit.revision') AS next
 ), deaf AS MATERIALIZED (
@@ -135,7 +135,7 @@ WITH want AS MATERIALIZED (
   FROM want w, LATERAL (
     SELECT c.rev AS old FROM lockkit.cell c
     WHERE c.key = w.key AND c.rev < (SELECT next FROM one)
-    AND (c.rev = w.rev AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
+    AND (c.rev = w.rev AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
     FOR UPDATE SKIP LOCKED
   ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
 ), fresh AS MATERIALIZED (
