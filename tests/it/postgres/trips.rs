@@ -124,3 +124,32 @@ async fn the_server_grants_a_lock_before_it_is_asked_again() {
     let guard = acquire.await.expect("no panic").expect("granted");
     guard.release().await.expect("held");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_that_take_permits_of_one_key_do_not_outrun_one_another() {
+    const TASKS: usize = 12;
+    needs!(postgres);
+    let server = writing_down();
+    let proxy = Proxy::to(server.address());
+    let locks = manager(&server.url_through(&proxy)).await;
+    let permit = || locks.lock("k").ttl(long()).permits(100).acquire();
+    permit().await.expect("free").release().await.expect("held");
+    let before = so_far(&server).await;
+    // All of them wait behind the first one, whose answer is on its way.
+    proxy.set(Direction::Replies, Flow::Hold);
+    let tasks: Vec<_> = (0..TASKS).map(|_| tokio::spawn(permit())).collect();
+    wait::eventually("the first one has its permit", async || {
+        statements(&server) > before
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    proxy.pass();
+    let mut guards = Vec::new();
+    for task in tasks {
+        guards.push(task.await.expect("no panic").expect("room"));
+    }
+    // One statement for each, and a few more where a task is slow. Without an order, they are 78.
+    let count = so_far(&server).await - before;
+    println!("{count} statements of {TASKS} tasks");
+    assert!(count < 2 * TASKS, "{count} statements");
+}

@@ -3,22 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::codec::{Cell, Change, decode, owners};
+use super::codec::{Cell, decode, owners};
 use super::guesses::{Guess, Guesses};
-use super::{Cells, OwnerFence, Stored, Swap, Swapped, Written};
+use super::work::Work;
+use super::{Cells, Stored, Swapped, Written};
 use crate::base::clock::{Clock, ServerTime};
 use crate::base::join::join_all;
 use crate::base::machine::{fill, sleep};
-use crate::base::token::{Address, Token};
-use crate::protocol::{
-    self, Around, End, News, Operation as Step, Phase, Push, Refused, Reply, Way, step,
-};
+use crate::base::token::Address;
+use crate::protocol::{self, News, Operation as Step, Push, Refused, Reply};
 use crate::store::handed_off::HandedOff;
 use crate::store::steps::{granted, lasts, outcome_of, step_of};
 use crate::store::{Extended, Extension, Failure, Operation, Outcome};
 
-/// The most waiters in the queue of a key. More of them ask again.
-const MOST_WAITERS: usize = 256;
 /// How often an acquire asks for a key that a transaction checks, before it takes the key for held.
 const PATIENCE: u32 = 30;
 /// How soon a caller asks again for such a key.
@@ -122,7 +119,7 @@ impl<C: Cells> CellStore<C> {
                 }
                 let read = self.cells.read(std::slice::from_ref(key)).await?;
                 let stored = read.stored.into_iter().next().flatten();
-                self.learn(key, &mut work, stored, read.now)?;
+                self.learn(key, &mut work, stored, Some(read.now))?;
                 continue;
             };
             let tells = !pushes.is_empty();
@@ -142,6 +139,8 @@ impl<C: Cells> CellStore<C> {
                     return done;
                 }
                 Swapped::Deaf(addresses) => work.deaf.extend(addresses),
+                // Another operation may have changed the key since, so this is no fact.
+                Swapped::Outrun(stored) => self.learn(key, &mut work, Some(stored), None)?,
                 Swapped::Again => {
                     misses += 1;
                     pause(misses).await;
@@ -149,7 +148,7 @@ impl<C: Cells> CellStore<C> {
                 Swapped::Changed(stored, now) => {
                     misses += 1;
                     let before = work.guess.revision;
-                    self.learn(key, &mut work, stored, now)?;
+                    self.learn(key, &mut work, stored, Some(now))?;
                     let is_locked = before != 0 && work.guess.revision == before;
                     if is_locked && misses > PATIENCE && work.acquires() {
                         let reply = Reply::Busy(Refused {
@@ -167,16 +166,16 @@ impl<C: Cells> CellStore<C> {
         }
     }
 
-    /// Takes what the store has for a fact.
+    /// Takes what the store has for a fact, if the time is known at which it had that.
     fn learn(
         &self,
         key: &Arc<str>,
         work: &mut Work,
         stored: Option<Stored>,
-        now: ServerTime,
+        now: Option<ServerTime>,
     ) -> Result<(), Failure> {
         work.guess = guess_of(stored)?;
-        work.fact = Some(now);
+        work.fact = now;
         // A manager that did not listen may do so by now. It has asked again then, and counts on its place.
         work.deaf = self.deaf();
         // A caller that waits asks again at once.
@@ -255,146 +254,4 @@ pub(super) async fn pause(misses: u32) {
         _ => 64,
     };
     sleep(Duration::from_micros(u64::from(random[0]) * longest)).await;
-}
-
-/// An operation that is under way.
-struct Work {
-    guess: Guess,
-    /// The clock of the store when it had that; `None`: it may have something else.
-    fact: Option<ServerTime>,
-    /// The addresses of managers that do not listen.
-    deaf: Vec<Address>,
-    step: Step,
-}
-
-impl Work {
-    /// Runs the step on what is believed. Returns its reply, the cell behind it unless nothing is to be written, and its
-    /// messages.
-    fn run(&self, now: ServerTime) -> (Reply, Option<Cell>, Vec<Push>) {
-        let before = &self.guess.cell;
-        let mut document = before.document.clone();
-        let listens = |address| !self.deaf.contains(&address);
-        let mut around = Around {
-            now,
-            // The number of the write takes the place of the mark.
-            mark: 0,
-            used: 0,
-            has_room: true,
-            listens: &listens,
-            pushes: Vec::new(),
-        };
-        let reply = match &self.step {
-            // The queue is full.
-            Step::Acquire(ask) if ask.waits && self.is_crowded(ask.token) => {
-                let ask = protocol::Acquire {
-                    waits: false,
-                    ..ask.clone()
-                };
-                step(&mut document, &Step::Acquire(ask), &mut around)
-            }
-            one => step(&mut document, one, &mut around),
-        };
-        let mut settled = before.document.clone();
-        settled.settle(around.now_ms());
-        let swapped = match self.step {
-            Step::Swap { from, to, .. } => Some((from, to)),
-            _ => None,
-        };
-        let changes = document != settled || self.proves();
-        let after = changes.then(|| before.followed_by(document, swapped));
-        (reply, after, around.pushes)
-    }
-
-    /// Returns whether something is written in any case. The undo of an acquire that was not answered proves by a write that
-    /// the acquire comes to nothing, also where the store still works on it.
-    fn proves(&self) -> bool {
-        let way = match &self.step {
-            Step::End(End {
-                fence: None, way, ..
-            }) => way,
-            _ => return false,
-        };
-        matches!(way, Way::Release | Way::Leave)
-    }
-
-    fn is_crowded(&self, token: Token) -> bool {
-        let queue = &self.guess.cell.document.queue;
-        queue.len() >= MOST_WAITERS && !queue.iter().any(|waiter| waiter.token == token)
-    }
-
-    fn acquires(&self) -> bool {
-        matches!(self.step, Step::Acquire(_))
-    }
-
-    /// The lease whose end counts from the write, also where the end has not changed.
-    fn touched(&self) -> Option<Token> {
-        match &self.step {
-            Step::Acquire(ask) => Some(ask.token),
-            Step::Extend { token, .. } => Some(*token),
-            Step::Swap { to, .. } => Some(*to),
-            Step::End(_) | Step::Forget | Step::Force(_) => None,
-        }
-    }
-
-    fn swap(&self, key: &Arc<str>, after: &Cell, pushes: Vec<Push>, now: ServerTime) -> Swap {
-        let releases =
-            matches!(&self.step, Step::End(end) if matches!(end.way, Way::Release | Way::Leave));
-        let gives = |push: &Push| matches!(push.news, News::Given { .. });
-        let may_be_lost = releases && !pushes.iter().any(gives);
-        let change = Change {
-            before: &self.guess.cell.document,
-            after,
-            touched: self.touched(),
-            now,
-        };
-        Swap {
-            may_be_lost,
-            ..swap_of(key, &self.guess, &change, pushes)
-        }
-    }
-
-    fn done(self, reply: Reply) -> Done {
-        let now = self.fact.unwrap_or(ServerTime(0));
-        let mut document = self.guess.cell.document.clone();
-        document.settle(now.0 / 1000);
-        let cell = Arc::new(self.guess.cell.followed_by(document, None));
-        Done { reply, cell, now }
-    }
-}
-
-/// Returns the swap of a guess for what comes behind a step.
-pub(super) fn swap_of(
-    key: &Arc<str>,
-    guess: &Guess,
-    change: &Change<'_>,
-    pushes: Vec<Push>,
-) -> Swap {
-    let after = change.after;
-    let encoded = change.encode();
-    let stays = |token: Token| guess.cell.fence_of(token) == after.fence_of(token);
-    let until = change.before.stays_until(change.now.0 / 1000);
-    let until = until.map_or(u64::MAX, |last| last.saturating_add(1).saturating_mul(1000));
-    Swap {
-        key: Arc::clone(key),
-        revision: guess.revision,
-        bytes: encoded.bytes.into(),
-        ends: encoded.ends,
-        lasts: encoded.lasts,
-        now: change.now,
-        until: ServerTime(until),
-        fence: owner_fence(after),
-        ends_a_hold: guess.revision == 0 || !owners(&guess.cell.document).all(stays),
-        may_be_lost: false,
-        pushes,
-    }
-}
-
-fn owner_fence(cell: &Cell) -> OwnerFence {
-    match &cell.document.phase {
-        Phase::Held(hold) if hold.token.share().is_none() => match cell.fence_of(hold.token) {
-            Some(0) | None => OwnerFence::New,
-            Some(fence) => OwnerFence::Kept(fence),
-        },
-        _ => OwnerFence::None,
-    }
 }

@@ -22,6 +22,7 @@ mod store;
 mod test_cells;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -155,6 +156,8 @@ pub(crate) enum Swapped {
     /// Nothing was done. With what the store has, of several keys for any of them. If that is what was to be swapped, something of
     /// it is over, a write of another process is under way, or a transaction of the application checks the key.
     Changed(Option<Stored>, ServerTime),
+    /// Nothing was sent, because another operation of this process has written this meanwhile, or has read it.
+    Outrun(Stored),
     /// Nothing was done, because these receivers do not listen.
     Deaf(Vec<Address>),
     /// Nothing was done, because the store had to choose between two writes.

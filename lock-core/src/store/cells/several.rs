@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::codec::Change;
-use super::driver::{CellStore, guess_of, pause, swap_of};
+use super::driver::{CellStore, guess_of, pause};
 use super::guesses::Guess;
+use super::work::swap_of;
 use super::{Cells, Read, Swap, Swapped};
 use crate::base::clock::ServerTime;
 use crate::protocol::{Around, Document, Reply, Wanted, acquire_all};

@@ -1,95 +1,33 @@
 //! Swaps of all tasks of a manager, sent together.
 //!
 //! Those that arrive while some are under way go together in the next statement, because the server flushes its log once for
-//! all of them. Two swaps of one key go one after the other.
+//! all of them. Two swaps of one key go one after the other, and the second one is made anew behind the first.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
 use tokio_postgres::{Error, Row};
 
 use super::connection::Connection;
 use super::failure::{Class, class_of, code, is_standby};
 use super::outbox::Outbox;
+use super::queue::Pending;
 use super::statements::Sql;
 use super::{PostgresCells, channel};
 use crate::base::clock::ServerTime;
 use crate::base::join::join_all;
 use crate::base::machine::timeout;
-use crate::base::sync::lock;
 use crate::base::token::Address;
 use crate::protocol::{News, Push};
 use crate::store::Failure;
 use crate::store::cells::{Cells, OwnerFence, Stored, Swap, Swapped, Written, message};
 
-/// The most swaps in one statement. It waits for the slowest of them.
-const MOST: usize = 64;
 /// The first write of a key refuses itself later than this. So a copy that was on its way for longer does nothing.
 const LATE: u64 = 3_000_000;
 /// A server that answers nothing for so long is given up.
 const SILENT: Duration = Duration::from_secs(6);
-
-/// The swaps that wait for their turn, and the messages behind those that are done.
-#[derive(Default)]
-pub(super) struct Queue {
-    pending: Mutex<Vec<Pending>>,
-    bell: Notify,
-    pub(super) outbox: Outbox,
-}
-
-struct Pending {
-    /// One of them, or several that are done together or not at all.
-    swaps: Vec<Swap>,
-    answer: oneshot::Sender<Result<Swapped, Failure>>,
-}
-
-impl Queue {
-    pub(super) async fn swap(&self, swaps: Vec<Swap>) -> Result<Swapped, Failure> {
-        let (answer, answered) = oneshot::channel();
-        lock(&self.pending).push(Pending { swaps, answer });
-        self.bell.notify_one();
-        answered.await.unwrap_or_else(|_| {
-            Err(Failure::unanswered(
-                "the connection to PostgreSQL broke before the answer",
-            ))
-        })
-    }
-
-    /// Fails all that wait, and those that come, because no server can be reached.
-    pub(super) async fn refuse(&self, failure: &Failure) {
-        loop {
-            for pending in std::mem::take(&mut *lock(&self.pending)) {
-                let _ = pending.answer.send(Err(failure.clone()));
-            }
-            self.outbox.clear();
-            self.bell.notified().await;
-        }
-    }
-
-    /// Takes those that go together. One whose caller is gone is never sent.
-    fn take(&self) -> Vec<Pending> {
-        let mut pending = lock(&self.pending);
-        let mut keys = HashSet::new();
-        let (mut taken, mut left) = (Vec::new(), Vec::new());
-        for one in pending.drain(..) {
-            if one.answer.is_closed() {
-                continue;
-            }
-            // A key that waits keeps its order.
-            let is_free = one.swaps.iter().all(|swap| !keys.contains(&swap.key));
-            keys.extend(one.swaps.iter().map(|swap| Arc::clone(&swap.key)));
-            match is_free && taken.len() < MOST {
-                true => taken.push(one),
-                false => left.push(one),
-            }
-        }
-        *pending = left;
-        taken
-    }
-}
 
 impl PostgresCells {
     /// Sends the swaps for as long as the server answers.
@@ -130,6 +68,10 @@ impl PostgresCells {
         let mut sent = Sent { outbox, group };
         let swaps: Vec<&Swap> = sent.group.iter().flat_map(|it| &it.swaps).collect();
         let swapped = self.swapped(connection, &swaps, sql).await;
+        let newest = match &swapped {
+            Ok((results, _)) => self.queue.newest(&swaps, results),
+            Err(_) => HashMap::new(),
+        };
         let mut swapped = swapped.map(|(results, is_local)| (results.into_iter(), is_local));
         for Pending { swaps, answer } in std::mem::take(&mut sent.group) {
             let result = match &mut swapped {
@@ -159,6 +101,8 @@ impl PostgresCells {
             };
             let _ = answer.send(result);
         }
+        // Behind these answers, so that an operation that has to run again keeps its place.
+        self.queue.outrun(&newest);
     }
 
     /// Returns a result for each swap, and whether those that are done may be on this server only; or the failure of all of them.
@@ -326,6 +270,8 @@ fn doubtful_texts(swaps: &[Swap]) -> impl Iterator<Item = (String, String)> + '_
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::sync::oneshot;
+
     use crate::base::token::{Token, TokenSource};
 
     /// A write that gives the key to a waiter.

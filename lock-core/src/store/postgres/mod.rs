@@ -21,6 +21,7 @@ mod connection;
 mod failure;
 mod listener;
 mod outbox;
+mod queue;
 mod schema;
 mod statements;
 mod url;
@@ -37,8 +38,9 @@ use tokio_postgres::types::Type;
 #[cfg(feature = "postgres-tls")]
 pub(crate) use tokio_postgres_rustls::MakeRustlsConnect as Tls;
 
-use self::batch::{Queue, stored};
+use self::batch::stored;
 use self::connection::{Connection, Driver};
+use self::queue::Queue;
 pub use self::schema::POSTGRES_SCHEMA;
 use self::statements::{NOW, Params, Sql};
 pub(crate) use self::url::PostgresUrl;

@@ -85,7 +85,7 @@ impl Ledger {
         let ended = match (&it.answer, plan.topology) {
             (Answer::Cancelled, _) => it.answered,
             (_, Topology::Replicas) => it.ended.or(it.left),
-            _ if is_released_twice(state, it) || is_written_twice(plan, it) => it.ended.or(it.left),
+            _ if is_released_twice(state, it) => it.ended.or(it.left),
             _ => it.left,
         };
         let is_own = calm.is_quiet && it.process == call.process;
@@ -152,15 +152,6 @@ fn is_released_twice(state: &State, call: &Call) -> bool {
         let times = state.hosts[server].server.not_known.get(&key);
         times.is_some_and(|times| times.iter().any(|at| span.contains(at)))
     })
-}
-
-/// Returns whether a renewal may have been on its way on PostgreSQL when a lock was left. The release does not know what that
-/// writes, and is written once more, behind the questions that are on their way.
-fn is_written_twice(plan: &Plan, call: &Call) -> bool {
-    let held = call.left.unwrap_or(0).saturating_sub(call.asked);
-    let interval = (call.ttl / 3).max(1);
-    let is_amid = held >= interval && held % interval <= plan.segments(3);
-    plan.topology == Topology::Postgres && is_amid
 }
 
 /// Returns whether the library refused a call before the end of its wait.
@@ -377,22 +368,5 @@ mod tests {
         assert!(!stands(&[1], &[]));
         assert!(!stands(&[1], &[1]));
         assert!(!stands(&[], &[0, 1]));
-    }
-
-    #[test]
-    fn a_release_beside_a_renewal_is_written_twice_on_postgresql() {
-        let twice = |topology: Topology, left: u64| {
-            let mut plan = calm();
-            (plan.topology, plan.latency) = (topology, MILLI);
-            let mut ledger = Ledger::default();
-            let call = asks(&mut ledger, Owning::READER, Some(0), 2, Some(2));
-            ledger.calls[call].left = Some(2 * SECOND + left * MILLI);
-            is_written_twice(&plan, &ledger.calls[call])
-        };
-        assert!(twice(Topology::Postgres, 334));
-        assert!(twice(Topology::Postgres, 668));
-        assert!(!twice(Topology::Postgres, 300));
-        assert!(!twice(Topology::Postgres, 600), "the renewal is answered");
-        assert!(!twice(Topology::One, 334));
     }
 }

@@ -10,6 +10,7 @@ mod causes;
 mod cluster;
 mod cooldowns;
 mod dead;
+mod excused;
 mod fifo;
 mod forced;
 mod foreign;

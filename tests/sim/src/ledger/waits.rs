@@ -1,6 +1,7 @@
 //! Each call ends in time, and no key is free for long beside a waiter.
 
 use super::calm::is_brought_back;
+use super::excused::excused;
 use super::quorum::taken;
 use super::unheard::{LAST_RESORT, is_untold};
 use super::{Call, Ledger, Record};
@@ -348,32 +349,6 @@ fn is_given_unseen(plan: &Plan, state: &State, call: &Call, until: u64) -> bool 
     let given = state.hosts[0].given.get(lock_name(call.keys[0]).as_bytes());
     let last = given.and_then(|given| given.iter().rev().find(|it| it.0 < until));
     last.is_some_and(|(_, age)| (0..=1_000_000).contains(age))
-}
-
-/// The end of the last fault, and of what follows it, that may leave the key free between two times.
-fn excused(plan: &Plan, from: u64, to: u64) -> u64 {
-    let longest = plan.ttls.iter().max().map_or(0, |ttl| ttl * MILLI);
-    let ends = plan.faults.iter().filter(|it| it.at <= to).map(|planned| {
-        let after = match &planned.fault {
-            // A release that was refused, and waiters that were not served, are looked after in a second.
-            Fault::Refuse { .. } | Fault::Deny { .. } | Fault::SpoilMark { .. } => 1_300 * MILLI,
-            Fault::EndConnections { .. } | Fault::StopReplica { .. } => SECOND,
-            Fault::Flush { .. } if plan.topology == Topology::Postgres => LAST_RESORT,
-            // The owners are told of it at once, and the waiters ask a second later.
-            Fault::Flush { .. } => 1_300 * MILLI,
-            Fault::Delete { key, .. } if key.starts_with(b"lockkit:!") => LAST_RESORT,
-            // A process that has ended, or stands still, notices nothing.
-            Fault::Delete { .. }
-                if plan.ends() > 0 || plan.habits.unrenewed || plan.has_stops() =>
-            {
-                LAST_RESORT
-            }
-            Fault::Delete { .. } => (longest / 3).min(10 * SECOND) * 101 / 100,
-            _ => return 0,
-        };
-        planned.end() + after
-    });
-    ends.max().unwrap_or(0).clamp(from, to.max(from))
 }
 
 #[cfg(test)]
