@@ -34,7 +34,7 @@ pub(super) fn excused(plan: &Plan, from: u64, to: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, rules, with, world};
+    use super::super::tests::{asks, rules, with, world};
     use super::super::{Answer, Ledger, Owning};
     use super::*;
     use crate::plan::lock_name;
