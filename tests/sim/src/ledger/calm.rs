@@ -137,11 +137,11 @@ pub(super) fn is_brought_back(plan: &Plan, state: &State, key: usize) -> bool {
     })
 }
 
-/// Returns until when a late copy of a call's request may have the key again, after the lock was released.
+/// Returns until when a late copy of a call's request may have the key again, after the lock was released. A request behind one
+/// that a fault keeps, on the same connection, arrives as late.
 pub(super) fn late_copy_until(plan: &Plan, call: &Call, released: u64) -> u64 {
     let answered = call.answered.unwrap_or(released);
-    let keeps =
-        |it: &&Planned| it.at < answered && call.asked < it.end() && released < arrives_by(it);
+    let keeps = |it: &&Planned| it.at < answered && released < arrives_by(it);
     let copies = keep_requests(plan, call.process).filter(keeps);
     copies.map(|it| it.end() + LATE).max().unwrap_or(0)
 }
@@ -227,6 +227,26 @@ mod tests {
         assert_ne!(beyond(slow(0), 0, None, over - 1), 0);
         assert_eq!(beyond(slow(0), 0, None, over), 0);
         assert_eq!(beyond(slow(1), 0, None, over - 1), 0);
+    }
+
+    #[test]
+    fn a_request_behind_one_on_a_slow_link_arrives_as_late() {
+        let by = 600 * MILLI;
+        let plan = with(Fault::Slow {
+            process: 0,
+            server: 0,
+            by,
+        });
+        let over = 2 * SECOND + by + by / 2 + ARRIVES;
+        let arrives = |asked: u64, released: u64| {
+            let mut ledger = Ledger::default();
+            let number = asks(&mut ledger, Owning::Alone, None, 2, Some(2));
+            let call = &mut ledger.calls[number];
+            (call.asked, call.answered) = (asked, Some(released));
+            late_copy_until(&plan, call, released) > 0
+        };
+        assert!(arrives(2 * SECOND + 100 * MILLI, over - 1));
+        assert!(!arrives(2 * SECOND + 100 * MILLI, over));
     }
 
     #[test]
