@@ -3,7 +3,8 @@
 use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology};
 use crate::world::{
-    Fault, Kind, LAST, LONGEST_STOP, MILLI, Planned, RETRANSMISSION, SECOND, State, slowest_segment,
+    Fault, Kind, LAST, LONGEST_STOP, MILLI, Planned, RETRANSMISSION, SECOND, State, Write,
+    slowest_segment,
 };
 
 /// How long after a fault its effects last.
@@ -127,14 +128,29 @@ pub(super) fn may_be_lost(plan: &Plan, left: u64, released: u64) -> bool {
 
 /// Returns whether a crash of PostgreSQL has lost the last release of a key, and its lease is not over yet.
 pub(super) fn is_brought_back(plan: &Plan, state: &State, key: usize) -> bool {
-    let mut crashes = plan.faults.iter();
+    let last = writes_on_postgres(state, key).last();
+    last.is_some_and(|last| is_of_a_crash(plan, last) && last.at + last.lasts > state.now)
+}
+
+/// Until when a lease may have a key whose release a crash of PostgreSQL has lost. A clock that is set back makes it longer.
+pub(super) fn brought_back_until(plan: &Plan, state: &State, key: usize) -> u64 {
+    let back = writes_on_postgres(state, key).filter(|it| is_of_a_crash(plan, it));
+    let longest = back.map(|it| it.at + it.lasts).max();
+    let steps = plan.faults.iter().filter_map(|it| it.fault.clock_step());
+    longest.map_or(0, |until| until + steps.sum::<u64>())
+}
+
+fn writes_on_postgres(state: &State, key: usize) -> impl Iterator<Item = &Write> {
     let hosts = state.hosts.iter().filter(|it| it.postgres.is_some());
-    let mut writes = hosts.flat_map(|host| &host.writes).rev();
-    writes.find(|it| it.key == key).is_some_and(|last| {
-        last.kind != Kind::Gone
-            && last.at + last.lasts > state.now
-            && crashes.any(|it| matches!(it.fault, Fault::Restart { .. }) && it.at == last.at)
-    })
+    let writes = hosts.flat_map(|host| &host.writes);
+    writes.filter(move |it| it.key == key)
+}
+
+/// Returns whether a crash has undone what came behind this write.
+fn is_of_a_crash(plan: &Plan, write: &Write) -> bool {
+    let mut faults = plan.faults.iter();
+    let crashes = |it: &Planned| matches!(it.fault, Fault::Restart { .. }) && it.at == write.at;
+    write.kind != Kind::Gone && faults.any(crashes)
 }
 
 /// Returns until when a late copy of a call's request may have the key again, after the lock was released. A request behind one
@@ -186,7 +202,7 @@ mod tests {
     use super::super::tests::{asks, with, world};
     use super::super::{Ledger, Owning};
     use super::*;
-    use crate::world::{Ways, Write};
+    use crate::world::Ways;
 
     /// Until when a call of process 0, which was asked at second 1, granted at second 3 and released at this time, may be in the
     /// way of others beyond its release, beside a fault from second 1 to second 2.
@@ -304,6 +320,11 @@ mod tests {
         });
         let is_back = sim.look(|state| {
             assert!(!is_brought_back(&plan, state, 1));
+            assert_eq!(brought_back_until(&plan, state, 1), 0);
+            let until = brought_back_until(&plan, state, 0);
+            // Also where the key was written since.
+            let expected = if at == 1_000 { 301 * SECOND } else { 0 };
+            assert_eq!(until, expected);
             is_brought_back(&plan, state, 0)
         });
         sim.end();

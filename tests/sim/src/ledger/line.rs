@@ -105,3 +105,36 @@ fn is_beside(one: &Call, other: &Call) -> bool {
     let is_alone = |call: &Call| call.owning == Owning::Alone;
     one.process == other.process && one.keys == other.keys && is_alone(one) == is_alone(other)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, calm, rules};
+    use super::*;
+
+    /// Two tasks of a process wait for a key, the first one from 2 to 8 s.
+    #[test]
+    fn a_waiter_that_is_overtaken_in_its_process_breaks_a_rule() {
+        let broken = ["a waiter is overtaken in its process"];
+        let none: [&str; 0] = [];
+        let permit = Owning::Share(2);
+        for (owning, asked, served, expected) in [
+            (Owning::Alone, 3, 7, &broken[..]),
+            (Owning::Alone, 3, 9, &none[..]),
+            (permit, 3, 7, &broken[..]),
+            (permit, 3, 9, &none[..]),
+            // It was let in at once.
+            (permit, 7, 7, &none[..]),
+            // Both asked at the same moment.
+            (permit, 2, 7, &none[..]),
+            (Owning::READER, 3, 7, &none[..]),
+        ] {
+            let mut ledger = Ledger::default();
+            for (asked, served) in [(2, 8), (asked, served)] {
+                let call = asks(&mut ledger, owning, None, asked, Some(served));
+                ledger.calls[call].answer = Answer::Granted;
+            }
+            ledger.check_line(&calm());
+            assert_eq!(rules(&ledger), expected, "{owning:?} {asked} {served}");
+        }
+    }
+}

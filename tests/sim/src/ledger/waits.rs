@@ -1,6 +1,6 @@
 //! Each call ends in time, and no key is free for long beside a waiter.
 
-use super::calm::is_brought_back;
+use super::calm::{brought_back_until, is_brought_back};
 use super::excused::excused;
 use super::quorum::taken;
 use super::unheard::{LAST_RESORT, is_untold};
@@ -60,7 +60,10 @@ impl Ledger {
                     (late && !stops).then_some("a call is answered too late")
                 }
                 (Some(answered), None) => {
-                    let longest = plan.work_ends + 20 * SECOND + all_hold(plan);
+                    let keys = call.keys.iter();
+                    let back = keys.map(|key| brought_back_until(plan, state, *key)).max();
+                    let others = plan.work_ends + 20 * SECOND;
+                    let longest = others.max(back.unwrap_or(0) + SECOND) + all_hold(plan);
                     let late = answered > longest.max(self.unserved(plan, state, call));
                     (late && !kills && !forgets && !plan.loses_data())
                         .then_some("a call waits for long")

@@ -194,6 +194,42 @@ fn the_end_of_a_grant_is_heard_of_unless_the_process_that_gave_it_has_ended_too(
 }
 
 #[test]
+fn a_call_waits_for_long_where_a_crash_of_postgresql_has_lost_the_release_of_a_long_lease() {
+    let broken = |crashes: u64, answered: u64| {
+        let mut plan = with(Fault::Restart {
+            server: 0,
+            keeps_data: true,
+        });
+        (plan.topology, plan.habits.holds) = (Topology::Postgres, vec![40]);
+        plan.faults[0].at = crashes * SECOND;
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, None, 3, Some(answered));
+        ledger.calls[call].answer = Answer::Granted;
+        let sim = world();
+        sim.change(|state| {
+            state.add_postgres(0);
+            let write = |at, kind, lasts| Write {
+                at,
+                key: 0,
+                value: 1,
+                kind,
+                is_strange: false,
+                lasts,
+            };
+            let back = write(2 * SECOND, Kind::Set, 100 * SECOND);
+            let since = write(102 * SECOND, Kind::Replaced, SECOND);
+            state.hosts[1].writes.extend([back, since]);
+        });
+        sim.look(|state| ledger.check_waits(&plan, state));
+        sim.end();
+        rules(&ledger).contains(&"a call waits for long")
+    };
+    assert!(!broken(2, 103));
+    assert!(broken(2, 110));
+    assert!(broken(1, 103), "the crash did not write it");
+}
+
+#[test]
 fn a_call_waits_for_long_only_where_the_server_can_neither_tell_its_waiter_nor_put_it_back() {
     let broken = |commands: &[&str], answered: u64| {
         let mut plan = calm();
@@ -353,31 +389,4 @@ fn a_call_has_no_answer_behind_those_that_wait_for_a_key_whose_record_found_no_m
     // A higher key is not held.
     assert!(broken(failed, 0, &chain[..1], 1, None));
     assert!(broken(failed, 2, &chain, 0, Some(SECOND)));
-}
-
-/// Two tasks of a process wait for a key, the first one from 2 to 8 s.
-#[test]
-fn a_waiter_that_is_overtaken_in_its_process_breaks_a_rule() {
-    let broken = ["a waiter is overtaken in its process"];
-    let none: [&str; 0] = [];
-    let permit = Owning::Share(2);
-    for (owning, asked, served, expected) in [
-        (Owning::Alone, 3, 7, &broken[..]),
-        (Owning::Alone, 3, 9, &none[..]),
-        (permit, 3, 7, &broken[..]),
-        (permit, 3, 9, &none[..]),
-        // It was let in at once.
-        (permit, 7, 7, &none[..]),
-        // Both asked at the same moment.
-        (permit, 2, 7, &none[..]),
-        (Owning::READER, 3, 7, &none[..]),
-    ] {
-        let mut ledger = Ledger::default();
-        for (asked, served) in [(2, 8), (asked, served)] {
-            let call = asks(&mut ledger, owning, None, asked, Some(served));
-            ledger.calls[call].answer = Answer::Granted;
-        }
-        ledger.check_line(&calm());
-        assert_eq!(rules(&ledger), expected, "{owning:?} {asked} {served}");
-    }
 }
