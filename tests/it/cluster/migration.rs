@@ -9,7 +9,8 @@ pub(crate) struct Move<'a> {
     cluster: &'a RedisCluster,
     slot: String,
     pub(crate) from: &'a RedisServer,
-    to: &'a RedisServer,
+    pub(crate) to: &'a RedisServer,
+    to_id: String,
 }
 
 impl<'a> Move<'a> {
@@ -21,13 +22,25 @@ impl<'a> Move<'a> {
         let to = to.expect("another master");
         let slot = cluster.slot(tag).to_string();
         to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from.id()]);
-        from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to.id()]);
-        Self {
+        let moving = Self {
             cluster,
             slot,
             from,
             to,
-        }
+            to_id: to.id(),
+        };
+        moving.begins_again();
+        moving
+    }
+
+    /// The node that has the slot keeps it. The other one is not told.
+    pub(crate) fn is_given_up(&self) {
+        self.from.cli(&["CLUSTER", "SETSLOT", &self.slot, "STABLE"]);
+    }
+
+    pub(crate) fn begins_again(&self) {
+        self.from
+            .cli(&["CLUSTER", "SETSLOT", &self.slot, "MIGRATING", &self.to_id]);
     }
 
     /// Moves the slot in one step, as Valkey 9 does it by itself. On other servers its keys move one by one.
@@ -85,8 +98,7 @@ impl<'a> Move<'a> {
     pub(crate) fn end(self) {
         static ENDING: Mutex<()> = Mutex::new(());
         let _alone = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = self.to.id();
-        let given = ["CLUSTER", "SETSLOT", &self.slot, "NODE", &id];
+        let given = ["CLUSTER", "SETSLOT", &self.slot, "NODE", &self.to_id];
         let is_told = |node: &RedisServer| node.try_cli(&given).is_ok();
         // The command is repeated until all nodes agree, because an older message of a node may arrive after
         // it.

@@ -15,6 +15,7 @@ mod operator;
 mod parted;
 mod pinged;
 mod pushes;
+mod redirected;
 mod replicas;
 
 use std::time::Duration;

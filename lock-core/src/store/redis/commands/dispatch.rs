@@ -17,6 +17,10 @@ use crate::store::redis::wire::send_error::{Elsewhere, SendError};
 use crate::store::redis::wire::slots::HashSlot;
 use crate::store::{AcquireCommand, BoxFuture, Failure, Lane, Operation, Outcome};
 
+/// How long the redirection of a key whose slot moves counts, from the question to the node that gives the slot up. The slot may
+/// since have moved, and moved away and back again. The other node would then answer for a key that it does not have yet.
+const REDIRECTED_FOR: Duration = Duration::from_secs(2);
+
 /// A command that is sent to one server at once.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
@@ -43,9 +47,13 @@ impl Command {
 
     /// Marks an acquire as repeated after a connection broke, because it may have been done.
     fn note_error(&mut self, trouble: &SendError) {
-        if let SendError::Broken(_) = trouble
-            && let Command::Whole(Operation::Acquire(acquire)) = self
-        {
+        if let SendError::Broken(_) = trouble {
+            self.may_be_done();
+        }
+    }
+
+    fn may_be_done(&mut self) {
+        if let Command::Whole(Operation::Acquire(acquire)) = self {
             acquire.repeated = true;
         }
     }
@@ -63,6 +71,8 @@ pub(super) struct Dispatch {
     /// The node that has the key although its slot still belongs to another node, and the high-water mark
     /// there.
     asking: Option<(ServerId, u64)>,
+    /// When the node that names the other one was asked.
+    asked: Moment,
 }
 
 impl RedisStore {
@@ -136,9 +146,10 @@ impl RedisStore {
             String::new()
         };
         loop {
-            let there = match dispatch.asking {
-                None => self.there(&lock, dispatch.lane),
-                Some(_) => None,
+            let is_redirected = dispatch.asking.is_some();
+            let there = match is_redirected {
+                false => self.there(&lock, dispatch.lane),
+                true => None,
             };
             let there = match there {
                 Some(there) => Some(there),
@@ -147,10 +158,20 @@ impl RedisStore {
             let Some((node, connection)) = there else {
                 continue;
             };
-            match self
+            match is_redirected {
+                true if dispatch.is_redirection_old() => continue,
+                false if self.topology.is_cluster() => dispatch.asked = Clock::System.now(),
+                _ => {}
+            }
+            let answered = self
                 .send_command(&command, dispatch.lane, &connection)
-                .await
-            {
+                .await;
+            if is_redirected && dispatch.is_redirection_old() {
+                command.may_be_done();
+                dispatch.again = true;
+                continue;
+            }
+            match answered {
                 // The later parts of an operation need the answer as it is.
                 Ok(outcome) if dispatch.again && matches!(command, Command::Whole(_)) => {
                     return Ok(outcome.of_the_last_send());
@@ -333,7 +354,12 @@ impl Dispatch {
             failing_since: None,
             redirected: 0,
             asking: None,
+            asked: Moment(0),
         }
+    }
+
+    fn is_redirection_old(&self) -> bool {
+        Clock::System.now().since(self.asked) >= REDIRECTED_FOR
     }
 
     fn is_over(&mut self) -> bool {
