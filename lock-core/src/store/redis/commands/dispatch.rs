@@ -70,9 +70,9 @@ pub(super) struct Dispatch {
     redirected: u32,
     /// The node that has the key although its slot still belongs to another node, and the high-water mark
     /// there.
-    asking: Option<(ServerId, u64)>,
+    pub(super) asking: Option<(ServerId, u64)>,
     /// When the node that names the other one was asked.
-    asked: Moment,
+    pub(super) asked: Moment,
 }
 
 impl RedisStore {
@@ -145,6 +145,8 @@ impl RedisStore {
             // It decides nothing there.
             String::new()
         };
+        // A redirection is about the keys of one command. Those of the next part of an operation may be on the first node.
+        dispatch.asking = None;
         loop {
             let is_redirected = dispatch.asking.is_some();
             let there = match is_redirected {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use redis::{IntoConnectionInfo, Value};
 
+use crate::base::clock::Clock;
 use crate::base::settings::Settings;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::redis::commands::RedisStore;
@@ -42,6 +43,8 @@ fn serve(mut connection: &TcpStream, owner: Token, mark: &str, scripts: &str) {
                 "-NOSCRIPT No matching script.\r\n".to_owned()
             }
             ("EVALSHA", _) => scripts.to_owned(),
+            // No key of this node is on its way to it.
+            ("ASKING", _) => return,
             _ => "+OK\r\n".to_owned(),
         };
         if connection.write_all(answer.as_bytes()).is_err() {
@@ -102,6 +105,25 @@ async fn a_part_that_was_sent_twice_has_the_answer_of_the_last_send() {
     dispatch.again = true;
     let freed = store.step(Part::Free(release, None), &mut dispatch).await;
     assert!(matches!(freed, Ok(Outcome::Released(Released::Other))));
+}
+
+/// A waiter could not be told before, because the queue had moved. The lock itself has not.
+#[tokio::test]
+async fn a_part_does_not_follow_the_redirection_of_the_part_before_it() {
+    let (store, lane, token) = node("_\r\n", ":1\r\n");
+    let release = Release {
+        key: "k".into(),
+        token,
+        ttl: Duration::from_secs(10),
+        fence: None,
+        in_background: false,
+    };
+    let mut dispatch = Dispatch::new(lane, Duration::from_secs(1));
+    let node = store.topology.known_node_of("").expect("the one server");
+    (dispatch.asking, dispatch.asked) = (Some((node, 0)), Clock::System.now());
+    let freed = store.step(Part::Free(release, None), &mut dispatch).await;
+    assert!(matches!(freed, Ok(Outcome::Released(Released::Yes))));
+    assert!(!dispatch.again, "the first send was answered");
 }
 
 /// The other node may not have the mark yet, and its clock may be behind.
