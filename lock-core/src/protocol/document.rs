@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Millis;
-use super::shares::{Place, Shares};
+use super::shares::Shares;
 use crate::base::record::StoredRecord;
 use crate::base::token::Token;
 
@@ -92,9 +92,10 @@ impl Document {
     }
 
     /// Returns the last millisecond in which the document says what it says at `now`; `None`: it says so for ever.
+    #[cfg(any(feature = "postgres", test))]
     pub(crate) fn stays_until(&self, now: Millis) -> Option<Millis> {
-        let shares: &[Place] = match &self.phase {
-            Phase::Shared(shares) => &shares.inside,
+        let shares = match &self.phase {
+            Phase::Shared(shares) => shares.inside.as_slice(),
             _ => &[],
         };
         let queue = (!self.queue.is_empty()).then_some(self.queue_ends);
