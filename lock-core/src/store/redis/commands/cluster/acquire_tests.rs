@@ -90,10 +90,8 @@ async fn acquire(mark: &'static str, extended: &'static str) -> Result<Outcome, 
         .await
 }
 
-/// The next part takes a share from the set if the lock is several shares'. It would stay there to the end of its ttl.
-#[tokio::test]
-async fn a_part_that_was_sent_twice_has_the_answer_of_the_last_send() {
-    let (store, lane, token) = node("_\r\n", ":2\r\n");
+/// The part of a release that deletes the lock.
+fn frees(token: Token) -> Part {
     let release = Release {
         key: "k".into(),
         token,
@@ -101,9 +99,16 @@ async fn a_part_that_was_sent_twice_has_the_answer_of_the_last_send() {
         fence: None,
         in_background: false,
     };
+    Part::Free(release, None)
+}
+
+/// The next part takes a share from the set if the lock is several shares'. It would stay there to the end of its ttl.
+#[tokio::test]
+async fn a_part_that_was_sent_twice_has_the_answer_of_the_last_send() {
+    let (store, lane, token) = node("_\r\n", ":2\r\n");
     let mut dispatch = Dispatch::new(lane, Duration::from_secs(1));
     dispatch.again = true;
-    let freed = store.step(Part::Free(release, None), &mut dispatch).await;
+    let freed = store.step(frees(token), &mut dispatch).await;
     assert!(matches!(freed, Ok(Outcome::Released(Released::Other))));
 }
 
@@ -111,17 +116,10 @@ async fn a_part_that_was_sent_twice_has_the_answer_of_the_last_send() {
 #[tokio::test]
 async fn a_part_does_not_follow_the_redirection_of_the_part_before_it() {
     let (store, lane, token) = node("_\r\n", ":1\r\n");
-    let release = Release {
-        key: "k".into(),
-        token,
-        ttl: Duration::from_secs(10),
-        fence: None,
-        in_background: false,
-    };
     let mut dispatch = Dispatch::new(lane, Duration::from_secs(1));
     let node = store.topology.known_node_of("").expect("the one server");
     (dispatch.asking, dispatch.asked) = (Some((node, 0)), Clock::System.now());
-    let freed = store.step(Part::Free(release, None), &mut dispatch).await;
+    let freed = store.step(frees(token), &mut dispatch).await;
     assert!(matches!(freed, Ok(Outcome::Released(Released::Yes))));
     assert!(!dispatch.again, "the first send was answered");
 }
