@@ -57,6 +57,9 @@ mod statements;
 mod tests;
 mod tickets;
 mod ticks;
+#[cfg(test)]
+mod ticks_tests;
+mod tokens;
 mod turns;
 mod undisturbed;
 mod unheard;

@@ -1,9 +1,8 @@
-//! One owner, and tokens that rise.
+//! One owner.
 
-use super::causes::PASSES;
-use super::{Answer, Call, Claim, Ledger, Owning, limits, registers};
+use super::{Claim, Ledger, Owning, limits, registers, tokens};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::world::{EPOCH, Fault, Kind, MICRO, State};
+use crate::world::{Fault, Kind, State};
 
 impl Ledger {
     /// Checks that spans of owners do not overlap, and that a later owner has a higher token.
@@ -17,7 +16,7 @@ impl Ledger {
             if !plan.loses_data() && !registers::is_taken_for_a_new_one(plan, state) {
                 self.check_overlaps(plan, state, of_a_key);
             }
-            let may_forget = may_forget_tokens(plan) || steps && passes_on;
+            let may_forget = tokens::may_be_forgotten(plan) || steps && passes_on;
             if !plan.loses_data() && !may_forget {
                 self.check_tokens(plan, state, of_a_key);
             }
@@ -33,7 +32,7 @@ impl Ledger {
     /// Returns whether an owner heard of its grant when that was over, and took it for a new one, because the clock of the
     /// server was set back meanwhile. On PostgreSQL no later answer comes behind the message on its connection. It believes no
     /// longer than the server's clock says.
-    fn believes_old_news(&self, plan: &Plan, state: &State, claim: &Claim) -> bool {
+    pub(super) fn believes_old_news(&self, plan: &Plan, state: &State, claim: &Claim) -> bool {
         if plan.topology != Topology::Postgres || !plan.steps_clocks() {
             return false;
         }
@@ -84,93 +83,6 @@ impl Ledger {
         }
     }
 
-    fn check_tokens(&mut self, plan: &Plan, state: &State, claims: &[Claim]) {
-        let may_repeat = may_repeat_tokens(plan);
-        let steps = plan.faults.iter();
-        let steps = steps.filter(|it| it.fault.clock_step().is_some());
-        let steps: Vec<u64> = steps.map(|step| step.at).collect();
-        let has_step = |call: &Call, to| {
-            // Nor does the release of a lock that has run out write the mark.
-            let is_unnoted = may_repeat || call.answer.is_loss() || call.answer == Answer::RanOut;
-            is_unnoted && steps.iter().any(|at| (call.asked..=to).contains(at))
-        };
-        for (at, later) in claims.iter().enumerate() {
-            let older = claims[..at].iter().rev().find(|it| {
-                let both_share = it.owning != Owning::Alone && later.owning != Owning::Alone;
-                let goes_on =
-                    self.calls[later.call].goes_on == Some(it.call) || self.goes_on_with(it, later);
-                let may_be_equal = both_share || goes_on && it.token == later.token;
-                self.is_earlier(plan, state, it, later)
-                    && it.token >= later.token
-                    && !may_be_equal
-                    && !self.was_freed_before(later)
-                    && !self.has_no_note(plan, it, later.from)
-                    && !has_step(&self.calls[it.call], later.from)
-                    && !self.believes_old_news(plan, state, later)
-            });
-            if let Some(older) = older {
-                let text = format!(
-                    "\n  {}\n  {}",
-                    self.show_claim(older),
-                    self.show_claim(later)
-                );
-                self.violates("a token does not rise", text);
-            }
-        }
-    }
-
-    /// Returns whether the lease of an owner ran out before a time, maybe with a later owner of its process to whom it was
-    /// passed, and its slot may have moved to a node whose clock is behind.
-    fn has_no_note(&self, plan: &Plan, claim: &Claim, time: u64) -> bool {
-        let process = self.calls[claim.call].process;
-        let passed = claim.token..=claim.token + PASSES;
-        let ran_out = self.claims.iter().any(|it| {
-            let call = &self.calls[it.call];
-            it.key == claim.key
-                && call.process == process
-                && passed.contains(&it.token)
-                && match call.answer {
-                    Answer::RanOut | Answer::Lost => true,
-                    // The release may have arrived when the lease was over.
-                    Answer::NotReleased(_) | Answer::Granted if call.released.is_none() => {
-                        call.left.is_some_and(|left| left + call.left_with <= time)
-                    }
-                    _ => false,
-                }
-        });
-        let steps = plan.has(|fault| fault.clock_step().is_some());
-        ran_out && (steps || !plan.clocks.is_empty()) && plan.has(Fault::moves_keys)
-    }
-
-    /// Returns whether one owner was granted the key before another one.
-    fn is_earlier(&self, plan: &Plan, state: &State, it: &Claim, later: &Claim) -> bool {
-        if plan.may_forget() {
-            // Two masters may grant a key for a while, in another order than their answers arrive.
-            let answered = self.calls[it.call].answered;
-            return answered < Some(self.calls[later.call].asked)
-                && !self.was_granted_before(state, later, answered);
-        }
-        it.until < later.from
-    }
-
-    /// Returns whether a server has set the key of a body at the time that its token says, before another call was answered,
-    /// and has no other value since. The ledger hears of such an owner when the body begins, which may be late.
-    fn was_granted_before(&self, state: &State, later: &Claim, answered: Option<u64>) -> bool {
-        let call = &self.calls[later.call];
-        let begins = call.asked;
-        let micros = |at: u64| EPOCH as u64 + at / MICRO;
-        call.answered == Some(begins)
-            && state.hosts.iter().any(|host| {
-                let writes = host.writes.iter().rev();
-                let mut values = writes.filter(|it| {
-                    it.key == later.key && it.kind != Kind::Lengthened && it.at <= begins
-                });
-                values.next().is_some_and(|it| {
-                    it.kind != Kind::Gone && micros(it.at) == later.token && Some(it.at) < answered
-                })
-            })
-    }
-
     pub(super) fn show_claim(&self, claim: &Claim) -> String {
         let ms = |time: u64| time as f64 / 1e6;
         let (from, until) = (ms(claim.from), ms(claim.until));
@@ -182,149 +94,11 @@ impl Ledger {
     }
 }
 
-/// Returns whether a token may repeat an earlier one: a server's clock steps back, and an earlier owner did not release its
-/// lock. Only a release writes the mark.
-fn may_repeat_tokens(plan: &Plan) -> bool {
-    let steps = plan.has(|fault| fault.clock_step().is_some());
-    let keeps_the_mark = |fault: &Fault| {
-        matches!(
-            fault,
-            Fault::Kill { .. } | Fault::Refuse { .. } | Fault::Deny { .. } | Fault::Stop { .. }
-        )
-    };
-    steps && (plan.stops_inside || plan.has(keeps_the_mark))
-}
-
-/// Returns whether a new master may lack the mark while its clock is behind.
-fn may_forget_tokens(plan: &Plan) -> bool {
-    let steps = plan.has(|fault| fault.clock_step().is_some());
-    let differ = plan.clocks.iter().any(|clock| *clock != 0);
-    if plan.topology == Topology::Cluster {
-        // A slot may move to a node whose clock is behind.
-        let moves_back = differ && plan.has(Fault::moves_keys);
-        let is_calm = !plan.stops_inside && !plan.has(|fault| !fault.is_hidden());
-        return moves_back && !is_calm || may_repeat_tokens(plan);
-    }
-    plan.has(|fault| matches!(fault, Fault::Promote { .. })) && (steps || differ)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, owns, rules, with, world};
+    use super::super::tests::{owns, rules, with, world};
     use super::*;
-    use crate::world::{MILLI, SECOND, Write};
-
-    /// A write of key 0 at a time in milliseconds.
-    fn write(at: u64, value: u64, kind: Kind) -> Write {
-        Write {
-            at: at * MILLI,
-            key: 0,
-            value,
-            kind,
-            is_strange: false,
-            lasts: SECOND,
-        }
-    }
-
-    /// The rules that are broken where a call is answered at second 3, with the time 2 900 ms as its token, and a later one
-    /// at second 4, with 2 800 ms, and a former master has had these values of the key.
-    fn broken(asked: u64, values: &[Write]) -> Vec<&'static str> {
-        let mut plan = with(Fault::Promote { server: 1 });
-        (plan.topology, plan.replicas) = (Topology::Sentinel, vec![0]);
-        let mut ledger = Ledger::default();
-        for (asked, answered, token) in [(3_000, 3_000, 2_900), (asked, 4_000, 2_800)] {
-            let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(4));
-            let it = &mut ledger.calls[call];
-            (it.asked, it.answered) = (asked * MILLI, Some(answered * MILLI));
-            it.answer = Answer::Granted;
-            ledger.claims(call, EPOCH as u64 + token * 1_000, answered * MILLI);
-        }
-        let sim = world();
-        sim.change(|state| {
-            state.add_server();
-            state.hosts[0].writes.extend(values.iter().cloned());
-            state.hosts[1].writes.push(write(2_900, 2, Kind::Set));
-        });
-        sim.look(|state| ledger.check_owners(&plan, state));
-        sim.end();
-        rules(&ledger)
-    }
-
-    #[test]
-    fn a_body_that_begins_late_may_have_a_token_below_one_of_another_master() {
-        let rule = "a token does not rise";
-        let set = write(2_800, 1, Kind::Set);
-        let lengthened = write(3_500, 1, Kind::Lengthened);
-        assert!(broken(4_000, &[set.clone(), lengthened.clone()]).is_empty());
-        assert_eq!(broken(3_900, &[set.clone(), lengthened]), [rule]);
-        assert_eq!(broken(4_000, &[]), [rule]);
-        assert_eq!(broken(4_000, &[write(3_500, 1, Kind::Set)]), [rule]);
-        for (value, kind) in [(3, Kind::Replaced), (0, Kind::Gone)] {
-            let values = [set.clone(), write(3_500, value, kind)];
-            assert_eq!(broken(4_000, &values), [rule]);
-        }
-    }
-
-    #[test]
-    fn a_token_rises_beside_a_step_of_the_clock_unless_a_lock_has_run_out() {
-        let rule = "a token does not rise";
-        let lost = Answer::NotReleased("Lost the lock ran out".to_owned());
-        let broken = |answer: &Answer, step: u64| {
-            let mut plan = with(Fault::StepClock { server: 0, by: -1 });
-            plan.faults[0].at = step * SECOND;
-            let mut ledger = Ledger::default();
-            for (token, at) in [(2, 3), (1, 6)] {
-                owns(&mut ledger, Owning::Alone, token, at, at + 1);
-            }
-            ledger.calls[0].answer = answer.clone();
-            let sim = world();
-            sim.look(|state| ledger.check_owners(&plan, state));
-            sim.end();
-            rules(&ledger)
-        };
-        for answer in [&lost, &Answer::Lost, &Answer::RanOut] {
-            assert!(broken(answer, 5).is_empty());
-            assert_eq!(broken(answer, 2), [rule]);
-            assert_eq!(broken(answer, 7), [rule]);
-        }
-        assert_eq!(broken(&Answer::Granted, 5), [rule]);
-        let unanswered = Answer::NotReleased("Unavailable".to_owned());
-        assert_eq!(broken(&unanswered, 5), [rule]);
-    }
-
-    /// The first owner's lock goes on with a second one inside its process, which loses the lock.
-    #[test]
-    fn no_token_is_noted_where_the_lock_ran_out_with_a_later_owner_of_the_process() {
-        let fault = Fault::GiveWay { server: 0 };
-        // The second one begins to release it at second 3, with so many seconds left, or has released it by then.
-        let broken = |answer: Answer, passed: u64, key: usize, left_with: Option<u64>| {
-            let mut plan = with(fault.clone());
-            plan.clocks = vec![0, -1];
-            let mut ledger = Ledger::default();
-            for (token, at) in [(5, 1), (passed, 2), (4, 6)] {
-                owns(&mut ledger, Owning::Alone, token, at, at + 1);
-            }
-            let it = &mut ledger.calls[1];
-            (it.answer, it.left) = (answer, Some(3 * SECOND));
-            it.released = left_with.map_or(it.left, |_| None);
-            it.left_with = left_with.unwrap_or(0) * SECOND;
-            ledger.claims[1].key = key;
-            let sim = world();
-            sim.look(|state| ledger.check_owners(&plan, state));
-            sim.end();
-            rules(&ledger).contains(&"a token does not rise")
-        };
-        assert!(!broken(Answer::Lost, 6, 0, None));
-        assert!(broken(Answer::Granted, 6, 0, None));
-        assert!(broken(Answer::Lost, 6 + PASSES, 0, None));
-        assert!(broken(Answer::Lost, 6, 1, None));
-        // A release that is not confirmed may arrive when the lock has run out.
-        let unanswered = Answer::NotReleased("Unavailable".to_owned());
-        for unconfirmed in [unanswered, Answer::Granted] {
-            assert!(!broken(unconfirmed.clone(), 6, 0, Some(3)));
-            assert!(broken(unconfirmed, 6, 0, Some(4)));
-        }
-    }
+    use crate::world::{SECOND, Write};
 
     /// A waiter is given a key at second 2 for a second and hears of it at second 5. The key has another owner meanwhile.
     #[derive(Clone, Copy)]
@@ -356,7 +130,14 @@ mod tests {
             ledger.calls[1].asked = SECOND;
             let sim = world();
             sim.change(|state| {
-                state.hosts[0].writes.push(write(2_000, 1, Kind::Replaced));
+                state.hosts[0].writes.push(Write {
+                    at: 2 * SECOND,
+                    key: 0,
+                    value: 1,
+                    kind: Kind::Replaced,
+                    is_strange: false,
+                    lasts: SECOND,
+                });
                 let given = vec![(2 * SECOND, 0); usize::from(self.is_given)];
                 let key = lock_name(0).into_bytes();
                 state.hosts[0].given.insert(key, given);

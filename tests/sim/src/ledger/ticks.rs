@@ -6,7 +6,7 @@ use lock_core::{Error, ErrorKind};
 
 use super::{Answer, Ledger};
 use crate::plan::{Plan, Topology, Verb, Weather};
-use crate::world::{LONGEST_STOP, MICRO, State, sim};
+use crate::world::{Fault, LONGEST_STOP, MICRO, State, sim};
 
 /// How far, in microseconds, an estimate of the server's clock may be behind it, and how long a question may take.
 const BEHIND: i64 = 60_000;
@@ -133,7 +133,7 @@ impl Ledger {
         for later in 0..self.runs.len() {
             for earlier in 0..later {
                 let (one, other) = (&self.runs[earlier], &self.runs[later]);
-                if let Some(rule) = self.compare(plan, one, other) {
+                if let Some(rule) = self.compare(plan, state, one, other) {
                     let text = format!("\n  {one:?}\n  {other:?}");
                     self.violates(rule, text);
                 }
@@ -147,7 +147,7 @@ impl Ledger {
         }
     }
 
-    fn compare(&self, plan: &Plan, one: &Run, other: &Run) -> Option<&'static str> {
+    fn compare(&self, plan: &Plan, state: &State, one: &Run, other: &Run) -> Option<&'static str> {
         let (job, next) = (&self.jobs[one.job], &self.jobs[other.job]);
         if job.key != next.key {
             return None;
@@ -176,6 +176,7 @@ impl Ledger {
         // An answer that comes late is carried on from the moment at which it came. A process that stops while it reads its
         // clock may go on with the reading of before.
         let stop = if plan.stops_inside { LONGEST_STOP } else { 0 };
+        let stop = stop + stands_before(plan, state, job.process, one.from);
         let late = (plan.processes[job.process].operation_timeout + stop) / 1_000;
         if begins + BEHIND + (late as i64) < end.server_time && !plan.steps_clocks() {
             return Some("a tick that began during a run is run");
@@ -254,6 +255,17 @@ impl Ledger {
             }
         }
     }
+}
+
+/// How long the process stood still right before a body began at that time. Its answer may have waited for it.
+fn stands_before(plan: &Plan, state: &State, process: usize, from: i64) -> u64 {
+    let stops = plan.faults.iter().filter(|it| {
+        let is_a_stop = matches!(it.fault, Fault::Stop { .. } | Fault::Block { .. });
+        let to = state.server_time_at(0, it.end()) + BEHIND;
+        let span = state.server_time_at(0, it.at)..=to;
+        is_a_stop && it.fault.process() == Some(process) && span.contains(&from)
+    });
+    stops.map(|it| it.lasts).sum()
 }
 
 /// The longest time of a release in microseconds. The usual segment takes up to one and a half times the latency.
