@@ -46,9 +46,16 @@ impl Ledger {
                 }
                 let longest = longest + self.cost_of_others(plan, &of_key, number, until);
                 let turn = self.longest_turn(plan, state, &calm, &of_key, number, (from, until));
-                let is_unheard = self.is_end_unheard(plan, state, call.keys[0], turn.0);
-                let longest = longest + if is_unheard { LAST_RESORT } else { 0 };
-                if turn.1 > turn.0 + longest {
+                // The key may have had room for longer than the servers are calm.
+                let whole = (call.asked, until);
+                let whole = self.longest_turn(plan, state, &calm, &of_key, number, whole);
+                let is_same = (whole.0..=whole.1).contains(&turn.0);
+                let since = if is_same { whole.0 } else { turn.0 };
+                let heard = match self.is_end_unheard(plan, state, call.keys[0], since) {
+                    true => since + LAST_RESORT,
+                    false => turn.0,
+                };
+                if turn.1 > turn.0.max(heard) + longest {
                     let ms = |time: u64| time as f64 / 1e6;
                     let text = format!(
                         "from {:.3} to {:.3}: {}",
@@ -280,5 +287,37 @@ mod tests {
             assert!(broken(owning, &key, b"00000000000000aa/0").is_empty());
             assert_eq!(broken(owning, &key, b"00000000000000bb/0"), [rule]);
         }
+    }
+
+    #[test]
+    fn a_call_waits_for_the_last_resort_from_the_end_of_the_lease_of_a_process_that_was_killed() {
+        // The share of a process that is killed at second 2 ends at second 11. Connections are ended up to second 26.
+        let broken = |answered: u64| {
+            let mut plan = calm();
+            plan.verbs = vec![Verb::Permits];
+            plan.ttls = vec![10_000, 300_000];
+            for (at, fault) in [
+                (2, Fault::Kill { process: 0 }),
+                (25, Fault::EndConnections { server: 0 }),
+            ] {
+                let (at, lasts) = (at * SECOND, SECOND);
+                plan.faults.push(Planned { at, lasts, fault });
+            }
+            let mut ledger = Ledger::default();
+            let dead = asks(&mut ledger, Owning::Share(1), None, 1, Some(1));
+            ledger.calls[dead].ttl = 10 * SECOND;
+            let waiter = asks(&mut ledger, Owning::Share(1), None, 3, Some(answered));
+            ledger.calls[waiter].process = 1;
+            for call in &mut ledger.calls {
+                call.answer = Answer::Granted;
+            }
+            let sim = world();
+            sim.change(|state| state.now = 90 * SECOND);
+            sim.look(|state| ledger.check_turns(&plan, state));
+            sim.end();
+            rules(&ledger)
+        };
+        assert!(broken(44).is_empty());
+        assert_eq!(broken(54), ["a call waits though the key has room for it"]);
     }
 }
