@@ -77,7 +77,7 @@ impl Plan {
     }
 
     /// Returns whether the slot of the key of a call may have been on its way between these times.
-    pub(super) fn moves_between(&self, begin: u64, end: Option<u64>, call: &Call) -> bool {
+    fn moves_between(&self, begin: u64, end: Option<u64>, call: &Call) -> bool {
         let end = end.unwrap_or(u64::MAX);
         // A move goes on when its nodes do.
         let over = self.last_fault_ends() + AFTERMATH;

@@ -1,5 +1,6 @@
 //! A caller that comes to a record is refused with it, and soon.
 
+use super::calm::{arrives_by, keep_requests};
 use super::causes::is_slow;
 use super::kept::Refused;
 use super::records::text_of;
@@ -63,10 +64,11 @@ impl Ledger {
         }
         let asked = asked.saturating_sub(self.shared_from(plan, refused));
         let steps = plan.clock_steps();
+        let longest = record.lifetime / 100 * 101 + 5 * MILLI;
         // A node may get the record late.
         if let (Some((_, heard)), false) = (record.outcome, is_quorum)
             && record.is_confirmed(plan)
-            && asked > heard + record.lifetime / 100 * 101 + 5 * MILLI + steps
+            && asked > self.arrives_at_last(plan, record).max(heard) + longest + steps
         {
             self.blames(refused, Some(record), "a record is seen after its time");
         }
@@ -102,6 +104,17 @@ impl Ledger {
                 "a record is seen while the key has an owner",
             );
         }
+    }
+
+    /// Returns when a late copy of the record may be stored, because a fault has kept a copy of the call's acquire, too, and the
+    /// key was free when the two arrived.
+    fn arrives_at_last(&self, plan: &Plan, record: &Record) -> u64 {
+        let call = &self.calls[record.call];
+        let kept = keep_requests(plan, call.process).filter(|it| {
+            let keeps_both = Some(it.at) < call.answered;
+            keeps_both && record.ended < arrives_by(it)
+        });
+        kept.map(arrives_by).max().unwrap_or(0)
     }
 
     /// Checks a refusal without a record.
@@ -302,8 +315,9 @@ mod tests {
 
     use super::super::Owning;
     use super::super::kept::Forget;
-    use super::super::tests::{asks, calm, leaves_record, rules, world};
+    use super::super::tests::{asks, calm, leaves_record, rules, with, world};
     use super::*;
+    use crate::world::Ways;
 
     /// The rules that are broken where a call is refused with a record, so long behind the call that has forgotten it.
     fn broken(topology: Topology, stops_inside: bool, behind: u64) -> Vec<&'static str> {
@@ -347,5 +361,40 @@ mod tests {
             assert!(broken(topology, false, question).is_empty());
             assert_eq!(broken(topology, false, question + MILLI), [rule]);
         }
+    }
+
+    #[test]
+    fn a_record_may_be_seen_again_where_its_acquire_and_itself_were_kept() {
+        // The owner has asked up to second 2, its record of a second is stored at second 3, and a call sees it at second 7.
+        let broken = |from: u64, to: u64, process: usize| {
+            let mut plan = with(Fault::Freeze {
+                process,
+                server: 0,
+                ways: Ways::Both,
+            });
+            (plan.faults[0].at, plan.faults[0].lasts) = (from * SECOND, (to - from) * SECOND);
+            let mut ledger = Ledger::default();
+            let owner = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
+            leaves_record(&mut ledger, owner, (RecordOutcome::Stored, 3 * SECOND));
+            ledger.kept.records[0].lifetime = SECOND;
+            let call = asks(&mut ledger, Owning::Alone, Some(0), 7, Some(7));
+            ledger.calls[call].answer = Answer::Busy;
+            ledger.kept.refusals.push(Refused {
+                call,
+                key: 0,
+                record: Some(b"paid".to_vec()),
+                is_cooling_down: false,
+                retry_after: None,
+            });
+            let sim = world();
+            sim.look(|state| ledger.check_refusals(&plan, state));
+            sim.end();
+            rules(&ledger)
+        };
+        let rule = "a record is seen after its time";
+        assert!(broken(1, 6, 0).is_empty());
+        assert_eq!(broken(1, 5, 0), [rule], "it was over by then");
+        assert_eq!(broken(1, 6, 1), [rule], "another process");
+        assert_eq!(broken(2, 6, 0), [rule], "the acquire was not kept");
     }
 }

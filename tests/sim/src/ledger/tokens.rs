@@ -42,7 +42,7 @@ impl Ledger {
     }
 
     /// Returns whether the lease of an owner ran out before a time, maybe with a later owner of its process to whom it was
-    /// passed, or its slot was on its way, and may have moved to a node whose clock is behind.
+    /// passed, and its slot may have moved to a node whose clock is behind.
     fn has_no_note(&self, plan: &Plan, claim: &Claim, time: u64) -> bool {
         let process = self.calls[claim.call].process;
         let passed = claim.token..=claim.token + PASSES;
@@ -60,12 +60,8 @@ impl Ledger {
                     _ => false,
                 }
         });
-        // While its slot moves, a lock is released by a script that reaches the key alone, and the mark may be on the other node.
-        let call = &self.calls[claim.call];
-        let is_apart =
-            plan.topology == Topology::Cluster && plan.moves_between(claim.until, Some(time), call);
         let steps = plan.has(|fault| fault.clock_step().is_some());
-        (ran_out || is_apart) && (steps || !plan.clocks.is_empty()) && plan.has(Fault::moves_keys)
+        ran_out && (steps || !plan.clocks.is_empty()) && plan.has(Fault::moves_keys)
     }
 
     /// Returns whether one owner was granted the key before another one.
@@ -128,8 +124,6 @@ pub(super) fn may_be_forgotten(plan: &Plan) -> bool {
 mod tests {
     use super::super::tests::{asks, owns, rules, with, world};
     use super::*;
-    use crate::plan::lock_name;
-    use crate::server::slot_of;
     use crate::world::{MILLI, SECOND, Write};
 
     /// A write of key 0 at a time in milliseconds.
@@ -242,36 +236,5 @@ mod tests {
             assert!(!broken(unconfirmed.clone(), 6, 0, Some(3)));
             assert!(broken(unconfirmed, 6, 0, Some(4)));
         }
-    }
-
-    #[test]
-    fn no_token_is_noted_where_the_slot_moves_to_a_clock_that_is_behind_at_the_time_of_the_release()
-    {
-        let broken = |clocks: Vec<i64>, key: usize, moves_at: u64, topology: Topology| {
-            let slot = slot_of(lock_name(key).as_bytes());
-            let mut plan = with(Fault::MoveSlot {
-                slot,
-                further: 0,
-                in_dispute: false,
-            });
-            (plan.topology, plan.clocks) = (topology, clocks);
-            plan.faults[0].at = moves_at * SECOND;
-            let mut ledger = Ledger::default();
-            for (token, at) in [(5, 6), (4, 8)] {
-                owns(&mut ledger, Owning::Alone, token, at, at + 1);
-            }
-            let sim = world();
-            sim.look(|state| ledger.check_owners(&plan, state));
-            sim.end();
-            rules(&ledger)
-        };
-        let rule = "a token does not rise";
-        let cluster = Topology::Cluster;
-        assert!(broken(vec![0, -1], 0, 7, cluster).is_empty());
-        assert_eq!(broken(vec![], 0, 7, cluster), [rule]);
-        assert_eq!(broken(vec![0, -1], 1, 7, cluster), [rule]);
-        // The next owner has the key at that time.
-        assert_eq!(broken(vec![0, -1], 0, 9, cluster), [rule]);
-        assert_eq!(broken(vec![0, -1], 0, 1, cluster), [rule]);
     }
 }

@@ -7,13 +7,15 @@
 
 use std::time::Duration;
 
+use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind};
+
 use super::RedisStore;
 use super::part::Part;
 use super::replicas::ACKNOWLEDGED;
 use crate::base::clock::{Clock, Moment};
 use crate::store::redis::topology::ServerId;
 use crate::store::redis::wire::connection::Connection;
-use crate::store::redis::wire::send_error::{Elsewhere, SendError};
+use crate::store::redis::wire::send_error::SendError;
 use crate::store::redis::wire::slots::HashSlot;
 use crate::store::{AcquireCommand, BoxFuture, Failure, Lane, Operation, Outcome};
 
@@ -68,9 +70,8 @@ pub(super) struct Dispatch {
     failing_since: Option<Moment>,
     /// How often another node was named.
     redirected: u32,
-    /// The node that has the key although its slot still belongs to another node, and the high-water mark
-    /// there.
-    pub(super) asking: Option<(ServerId, u64)>,
+    /// The node that has the key although its slot still belongs to another node.
+    pub(super) asking: Option<ServerId>,
     /// When the node that names the other one was asked.
     pub(super) asked: Moment,
 }
@@ -223,9 +224,9 @@ impl RedisStore {
         lock: &str,
         dispatch: &mut Dispatch,
     ) -> Result<Option<(ServerId, Connection)>, SendError> {
-        if let Some((node, mark)) = dispatch.asking.take() {
+        if let Some(node) = dispatch.asking.take() {
             return match self.connection(dispatch.lane, node).await {
-                Ok(connection) => Ok(Some((node, connection.asking(mark)))),
+                Ok(connection) => Ok(Some((node, connection.asking()))),
                 Err(failure) => self.without_connection(failure, dispatch).await,
             };
         }
@@ -288,7 +289,7 @@ impl RedisStore {
                 }
                 self.rest(SendError::Unfit(failure), dispatch).await
             }
-            SendError::Elsewhere(elsewhere) => self.follow(elsewhere, node, dispatch).await,
+            SendError::Elsewhere(error) => self.follow(error, node, dispatch).await,
             trouble => Err(trouble),
         }
     }
@@ -315,23 +316,25 @@ impl RedisStore {
     /// Follows a redirection to another node, which has the key for good or until its slot has moved.
     async fn follow(
         &self,
-        elsewhere: Elsewhere,
+        error: RedisError,
         node: ServerId,
         dispatch: &mut Dispatch,
     ) -> Result<(), SendError> {
         let Some(cluster) = self.topology.cluster() else {
-            return Err(SendError::Elsewhere(elsewhere));
+            return Err(SendError::Elsewhere(error));
         };
         let named = || {
-            let (address, slot) = elsewhere.error.redirect_node()?;
+            let (address, slot) = error.redirect_node()?;
             let slot = HashSlot::numbered(slot.into())?;
             Some((slot, cluster.named(address, node)?))
         };
         let Some((slot, to)) = named() else {
             return Err(SendError::Failed(Failure::not_understood()));
         };
-        if elsewhere.is_for_now() {
-            dispatch.asking = Some((to, elsewhere.mark));
+        // The slot still belongs to the node that redirected.
+        let is_for_now = error.kind() == RedisKind::Server(ServerErrorKind::Ask);
+        if is_for_now {
+            dispatch.asking = Some(to);
         } else {
             cluster.moved(slot, to);
         }

@@ -14,9 +14,10 @@ use std::sync::atomic::Ordering;
 use redis::{Cmd, Pipeline, ServerError, Value};
 
 use super::RedisStore;
+use crate::base::fence::FencingToken;
 use crate::base::token::Token;
 use crate::store::redis::wire::connection::Connection;
-use crate::store::redis::wire::reply::{is_shared, number, owner, refusal_at_first, time_above};
+use crate::store::redis::wire::reply::{is_shared, owner, refusal_at_first, time_above};
 use crate::store::redis::wire::send_error::{SendError, classify, failure};
 use crate::store::redis::wire::spans::in_millis;
 use crate::store::{AcquireCommand, Failure, Outcome};
@@ -97,7 +98,7 @@ impl RedisStore {
         let answers = on.send_many(commands, commands.len()).await?;
         // The usual case needs no future of its own.
         if let [Value::Nil, mark, time] = answers.as_slice()
-            && let Some(fence) = time_above(mark, time, on.least_mark())
+            && let Some(fence) = fence_of(mark, time, on)
         {
             return Ok(Outcome::Granted(fence));
         }
@@ -112,7 +113,7 @@ impl RedisStore {
     ) -> Result<Outcome, SendError> {
         let NativeAnswers { set, mark, time } = &self.understood(answers, acquire, on).await?;
         match set {
-            SetResult::Done => match time_above(mark, time, on.least_mark()) {
+            SetResult::Done => match fence_of(mark, time, on) {
                 Some(fence) => Ok(Outcome::Granted(fence)),
                 None => self.set_without_fence(acquire, mark, time, on).await,
             },
@@ -129,7 +130,7 @@ impl RedisStore {
                 // The key is this token's by an earlier send, or was released between two of the commands.
                 None => self.acquire_by_script(acquire, on).await,
             },
-            SetResult::Failed(error) => Err(elsewhere(classify(error.clone().into()), mark)),
+            SetResult::Failed(error) => Err(classify(error.clone().into())),
         }
     }
 
@@ -142,11 +143,8 @@ impl RedisStore {
         time: &Value,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
-        // The slot has begun to move between these commands.
-        if self.topology.is_cluster()
-            && let Some(SendError::Elsewhere(elsewhere)) = SendError::of(mark)
-        {
-            return Err(SendError::Moving(elsewhere.error));
+        if may_be_elsewhere(mark, on) {
+            return Err(SendError::Unfenced(time.clone()));
         }
         if let (Value::ServerError(error), _) | (_, Value::ServerError(error)) = (mark, time) {
             return Ok(Outcome::Failed(ambiguous(failure(error.clone().into()))));
@@ -204,12 +202,15 @@ pub(super) fn ambiguous(failure: Failure) -> Failure {
     }
 }
 
-/// Adds the mark to a redirection, because the node that has the lock may not have the mark yet.
-pub(super) fn elsewhere(mut trouble: SendError, mark: &Value) -> SendError {
-    if let SendError::Elsewhere(elsewhere) = &mut trouble {
-        elsewhere.mark = number(mark).unwrap_or(0);
-    }
-    trouble
+/// Returns the fencing token of a lock that is set, if the node has its mark, and a clock that is not behind.
+pub(super) fn fence_of(mark: &Value, time: &Value, on: &Connection) -> Option<FencingToken> {
+    time_above(mark, time).filter(|_| !may_be_elsewhere(mark, on))
+}
+
+/// Returns whether the mark may be on the other one of two nodes between which the slot moves.
+pub(super) fn may_be_elsewhere(mark: &Value, on: &Connection) -> bool {
+    on.is_asking() && *mark == Value::Nil
+        || matches!(SendError::of(mark), Some(SendError::Elsewhere(_)))
 }
 
 #[cfg(test)]

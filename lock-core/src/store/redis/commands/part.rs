@@ -16,7 +16,7 @@ pub(super) enum Part {
     /// An acquire that does not queue.
     Acquire(AcquireCommand),
     /// Reads the high-water mark of a lock that was acquired.
-    ReadMark(Release, Arc<Mutex<Value>>),
+    ReadMark(Arc<str>, Arc<Mutex<Value>>),
     /// Raises the high-water mark to the fencing token of a lease.
     Raise(Release),
     /// Replaces the token of a lock.
@@ -47,8 +47,8 @@ impl Part {
             Part::Acquire(acquire) => &acquire.key,
             Part::ExtendLock(share) | Part::ExtendInSet(share) => &share.key,
             Part::Swap(swap) => &swap.key,
-            Part::ReadMark(release, _)
-            | Part::Raise(release)
+            Part::ReadMark(key, _) => key,
+            Part::Raise(release)
             | Part::Free(release, _)
             | Part::Remember(release, _)
             | Part::ReadShared(release, _)

@@ -34,7 +34,7 @@ pub(in crate::store::redis) struct Connection {
     batches: bool,
     /// Set if the node that gives up a slot has redirected a command here. Each command then begins with `ASKING`. The
     /// value is the high-water mark of that node.
-    asking: Option<u64>,
+    asking: bool,
 }
 
 struct SharedConnection {
@@ -88,7 +88,7 @@ impl Connection {
         Ok(Self {
             shared,
             batches,
-            asking: None,
+            asking: false,
         })
     }
 
@@ -164,7 +164,7 @@ impl Connection {
 
     /// Returns whether a renewal has to ask the server to report changes of its keys. A command behind `ASKING` cannot.
     pub(in crate::store::redis) fn is_watching(&self) -> bool {
-        self.asking.is_none() && self.shared.watch.asks.load(Ordering::Relaxed)
+        !self.asking && self.shared.watch.asks.load(Ordering::Relaxed)
     }
 
     /// Returns whether pushes to the receiver's address arrive here at the moment.
@@ -180,18 +180,17 @@ impl Connection {
         Some(receiver.is_open())
     }
 
-    /// The same connection for a command that another node redirected here while it gives up the slot. `mark`:
-    /// the high-water mark there.
-    pub(in crate::store::redis) fn asking(self, mark: u64) -> Self {
+    /// The same connection for a command that another node redirected here while it gives up the slot.
+    pub(in crate::store::redis) fn asking(self) -> Self {
         Self {
-            asking: Some(mark),
+            asking: true,
             ..self
         }
     }
 
-    /// The least value of the mark, whatever this node reports.
-    pub(in crate::store::redis) fn least_mark(&self) -> u64 {
-        self.asking.unwrap_or(0)
+    /// Returns whether a key that is not here may be on the node that gives up the slot.
+    pub(in crate::store::redis) fn is_asking(&self) -> bool {
+        self.asking
     }
 
     /// Marks a connection to a server that is no longer the one to ask.
@@ -214,7 +213,7 @@ impl Connection {
     }
 
     pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> Result<Value, SendError> {
-        if self.asking.is_some() {
+        if self.asking {
             let mut commands = Pipeline::with_capacity(1);
             commands.add_command(command.clone());
             let answer = Box::pin(self.send_many(&commands, 1)).await?.remove(0);
@@ -250,7 +249,7 @@ impl Connection {
         commands: &Pipeline,
         count: usize,
     ) -> Result<Vec<Value>, SendError> {
-        if self.asking.is_some() {
+        if self.asking {
             return Box::pin(self.send_asking(commands, count)).await;
         }
         let question = PendingRequest::new(&self.shared.health);

@@ -361,13 +361,9 @@ fn counted(mark: &Value) -> Option<u64> {
     number.filter(|number| *number < FencingToken::HIGH_WATER_LIMIT)
 }
 
-/// The server's time in microseconds as a fencing token, if it is above the mark, which is `least` or higher.
-pub(in crate::store::redis) fn time_above(
-    mark: &Value,
-    time: &Value,
-    least: u64,
-) -> Option<FencingToken> {
-    let mark = counted(mark)?.max(least);
+/// The server's time in microseconds as a fencing token, if it is above the mark.
+pub(in crate::store::redis) fn time_above(mark: &Value, time: &Value) -> Option<FencingToken> {
+    let mark = counted(mark)?;
     let now = micros(time)?;
     if now > mark {
         FencingToken::new(now)

@@ -13,31 +13,15 @@ pub(in crate::store::redis) enum SendError {
     /// The server does not know the script.
     NoScript,
     /// Another node of the cluster has the key. Nothing was done.
-    Elsewhere(Elsewhere),
+    Elsewhere(RedisError),
     /// The keys of one lock are moving from one node to another. Nothing was done.
     Moving(RedisError),
-    /// The lock is this token's, and its high-water mark is on another node. The value is the answer to `TIME`.
+    /// The lock is this token's, and its high-water mark may be on another node. The value is the answer to `TIME`.
     Unfenced(Value),
     /// This server cannot serve at the moment, but another one may. Nothing was done.
     Unfit(Failure),
     /// Any other error.
     Failed(Failure),
-}
-
-/// The place of a key.
-#[derive(Clone, Debug)]
-pub(in crate::store::redis) struct Elsewhere {
-    pub(in crate::store::redis) error: RedisError,
-    /// The high-water mark that was read before the redirection, because the node that has the key may not have
-    /// the mark yet.
-    pub(in crate::store::redis) mark: u64,
-}
-
-impl Elsewhere {
-    /// Returns whether the slot still belongs to the node that redirected.
-    pub(in crate::store::redis) fn is_for_now(&self) -> bool {
-        self.error.kind() == RedisKind::Server(ServerErrorKind::Ask)
-    }
 }
 
 /// Sorts an error by its remedy.
@@ -46,9 +30,7 @@ pub(in crate::store::redis) fn classify(error: RedisError) -> SendError {
     match error.kind() {
         RedisKind::Server(kind) => match kind {
             ServerErrorKind::NoScript => SendError::NoScript,
-            ServerErrorKind::Moved | ServerErrorKind::Ask => {
-                SendError::Elsewhere(Elsewhere { error, mark: 0 })
-            }
+            ServerErrorKind::Moved | ServerErrorKind::Ask => SendError::Elsewhere(error),
             ServerErrorKind::TryAgain => SendError::Moving(error),
             ServerErrorKind::ReadOnly
             | ServerErrorKind::MasterDown
@@ -92,7 +74,7 @@ impl SendError {
     pub(in crate::store::redis) fn into_failure(self) -> Failure {
         match self {
             SendError::Broken(error) | SendError::Moving(error) => failure(error),
-            SendError::Elsewhere(elsewhere) => failure(elsewhere.error),
+            SendError::Elsewhere(error) => failure(error),
             SendError::Unfit(failure) | SendError::Failed(failure) => failure,
             SendError::NoScript | SendError::Unfenced(_) => Failure::not_understood(),
         }

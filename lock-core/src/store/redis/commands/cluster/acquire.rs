@@ -1,5 +1,4 @@
-//! Acquiring a lock whose slot is moving. The high-water mark that the one node reported goes along to the
-//! other.
+//! Acquiring a lock whose slot is moving.
 
 use std::sync::Arc;
 
@@ -7,10 +6,10 @@ use redis::Value;
 
 use crate::store::redis::commands::RedisStore;
 use crate::store::redis::commands::native_acquire::{
-    NativeAnswers, SetResult, ambiguous, another_owner, elsewhere,
+    NativeAnswers, SetResult, ambiguous, another_owner, fence_of, may_be_elsewhere,
 };
 use crate::store::redis::wire::connection::Connection;
-use crate::store::redis::wire::reply::{owner, refusal_at_first, time_above};
+use crate::store::redis::wire::reply::{owner, refusal_at_first};
 use crate::store::redis::wire::send_error::{SendError, classify};
 use crate::store::{AcquireCommand, Extension, Failure, Outcome};
 
@@ -23,9 +22,7 @@ impl RedisStore {
     ) -> Result<Outcome, SendError> {
         let commands = self.native_commands(acquire);
         let first = self.send_native(acquire, &commands, on).await?;
-        let acquired = self.acquire_answered(acquire, &first, on).await;
-        // The keys may move one after another behind these commands.
-        acquired.map_err(|trouble| elsewhere(trouble, &first.mark))
+        self.acquire_answered(acquire, &first, on).await
     }
 
     async fn acquire_answered(
@@ -56,19 +53,14 @@ impl RedisStore {
                 }
             }
         };
-        match time_above(&first.mark, &first.time, on.least_mark()) {
+        match fence_of(&first.mark, &first.time, on) {
             Some(fence) if ours => Ok(Outcome::Granted(fence)),
-            None if ours && is_elsewhere(&first.mark) => {
+            None if ours && may_be_elsewhere(&first.mark, on) => {
                 Err(SendError::Unfenced(first.time.clone()))
             }
             _ => Ok(on_its_way()),
         }
     }
-}
-
-/// Returns whether the mark is on the other node already.
-fn is_elsewhere(mark: &Value) -> bool {
-    matches!(SendError::of(mark), Some(SendError::Elsewhere(_)))
 }
 
 /// The outcome of an acquire that is to be undone.

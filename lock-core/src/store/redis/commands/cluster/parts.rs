@@ -3,8 +3,8 @@
 //! While a slot moves from one node to another, no script may touch several of its keys (`TRYAGAIN`), because
 //! each may be on either side. One key at a time can always be found. So a release is three steps: the
 //! high-water mark is raised, the lock deleted, the first waiters told to ask. An acquire is native commands
-//! without a queue. The mark that the old node has reported goes along to the new one. If the mark has moved before the lock,
-//! the acquire reads it from the new one.
+//! without a queue. If the node that has the lock lacks the mark, the acquire reads it from the other one, behind its `SET`,
+//! because the owner before it may have raised it up to then.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -56,6 +56,9 @@ impl RedisStore {
             .send_until_answered(Command::Whole(operation.clone()), dispatch)
             .await;
         let sent = match sent {
+            Err(SendError::Unfenced(time)) => {
+                Ok(self.fence_in_parts(operation.key(), &time, dispatch).await)
+            }
             Err(SendError::Moving(_)) => {
                 let answered = self.ask_in_parts(operation, dispatch).await;
                 answered.map(|outcome| match dispatch.again {
@@ -124,7 +127,7 @@ impl RedisStore {
         let waits = acquire.queueing != Queueing::Never;
         let own = acquire.undo();
         let outcome = match self.step(Part::Acquire(acquire), dispatch).await {
-            Err(SendError::Unfenced(time)) => self.fence_in_parts(&own, &time, dispatch).await,
+            Err(SendError::Unfenced(time)) => self.fence_in_parts(&own.key, &time, dispatch).await,
             acquired => acquired?,
         };
         // An earlier question may have queued it. A release would hand the key to that entry, and a renewal on its way would
@@ -147,19 +150,14 @@ impl RedisStore {
     }
 
     /// Completes an acquire that has taken the lock on one node at this time, while the mark is on the other one.
-    async fn fence_in_parts(
-        &self,
-        own: &Release,
-        time: &Value,
-        dispatch: &mut Dispatch,
-    ) -> Outcome {
+    async fn fence_in_parts(&self, key: &str, time: &Value, dispatch: &mut Dispatch) -> Outcome {
         let mark = Arc::new(Mutex::new(Value::Nil));
-        let read = Part::ReadMark(own.clone(), Arc::clone(&mark));
+        let read = Part::ReadMark(key.into(), Arc::clone(&mark));
         if let Err(trouble) = self.step(read, dispatch).await {
             return Outcome::Failed(ambiguous(trouble.into_failure()));
         }
         let mark = lock(&mark);
-        time_above(&mark, time, 0).map_or_else(on_its_way, Outcome::Granted)
+        time_above(&mark, time).map_or_else(on_its_way, Outcome::Granted)
     }
 
     /// In the order in which a script would: the lock is free when no later fencing token can be lower.
@@ -256,8 +254,8 @@ impl RedisStore {
                 let set = self.names.shares(&share.key);
                 self.extend_part(share, ("set", &set), on).await
             }
-            Part::ReadMark(release, mark) => {
-                let name = self.names.mark_for(&release.key);
+            Part::ReadMark(key, mark) => {
+                let name = self.names.mark_for(key);
                 let answer = on.send(redis::cmd("GET").arg(&*name)).await?;
                 *lock(mark) = answer;
                 Ok(Outcome::Released(Released::Yes))
