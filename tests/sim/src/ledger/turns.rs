@@ -5,7 +5,6 @@
 
 use super::calm::{Calm, calls_tell_all};
 use super::dead::addresses;
-use super::unheard::LAST_RESORT;
 use super::{Answer, Call, Ledger, Owning};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::world::{Fault, MILLI, SECOND, State};
@@ -46,15 +45,7 @@ impl Ledger {
                 }
                 let longest = longest + self.cost_of_others(plan, &of_key, number, until);
                 let turn = self.longest_turn(plan, state, &calm, &of_key, number, (from, until));
-                // The key may have had room for longer than the servers are calm.
-                let whole = (call.asked, until);
-                let whole = self.longest_turn(plan, state, &calm, &of_key, number, whole);
-                let is_same = (whole.0..=whole.1).contains(&turn.0);
-                let since = if is_same { whole.0 } else { turn.0 };
-                let heard = match self.is_end_unheard(plan, state, call.keys[0], since) {
-                    true => since + LAST_RESORT,
-                    false => turn.0,
-                };
+                let heard = self.end_is_heard_by(plan, state, call.keys[0], turn.0);
                 if turn.1 > turn.0.max(heard) + longest {
                     let ms = |time: u64| time as f64 / 1e6;
                     let text = format!(

@@ -16,18 +16,23 @@ const ON_ITS_WAY: u64 = SECOND;
 const GRANT: u64 = 2 * SECOND;
 
 impl Ledger {
-    /// Returns whether the lease of a key that is free since `free` has ended by itself, because its process had ended, and
-    /// another lease may have been longer, or the process that had handed the key over has ended too.
+    /// Returns whether the lease of a key that is free since `free` has ended by itself then, and its waiters were not told.
     pub(super) fn is_end_unheard(&self, plan: &Plan, state: &State, key: usize, free: u64) -> bool {
+        self.end_is_heard_by(plan, state, key, free) >= free + LAST_RESORT
+    }
+
+    /// When waiters ask at last for a key that is known to be free since `free`: its lease has ended by itself up to then, because
+    /// its process had ended, and another lease may have been longer, or the process that had handed the key over has ended too.
+    pub(super) fn end_is_heard_by(&self, plan: &Plan, state: &State, key: usize, free: u64) -> u64 {
         let end_of = |process: usize| {
             let ended = || state.processes.get(process)?.ended;
             plan.dies(process).or_else(ended)
         };
         let ended_by_itself = |it: &Call| {
             let lasts = it.ttl + it.ttl / 50 + ON_ITS_WAY;
-            it.keys.contains(&key)
-                && it.released.is_none()
-                && end_of(it.process).is_some_and(|end| (end..end + lasts).contains(&free))
+            let is_left = it.keys.contains(&key) && it.released.is_none();
+            let end = end_of(it.process).filter(|end| is_left && *end <= free)?;
+            Some(free.min(end + lasts - 1))
         };
         let dies_with_its_grant = |it: &Call| {
             let end = plan.dies(it.process);
@@ -44,12 +49,12 @@ impl Ledger {
             })
         };
         if is_untold(plan, state, key, free) {
-            return true;
+            return free + LAST_RESORT;
         }
         let is_unheard = |it: &Call| plan.ttls.len() > 1 || dies_with_its_grant(it);
-        self.calls
-            .iter()
-            .any(|it| ended_by_itself(it) && is_unheard(it))
+        let calls = self.calls.iter();
+        let ends = calls.filter_map(|it| ended_by_itself(it).filter(|_| is_unheard(it)));
+        ends.max().map_or(0, |end| end + LAST_RESORT)
     }
 }
 

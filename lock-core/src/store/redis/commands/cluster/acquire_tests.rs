@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::{IntoConnectionInfo, Value};
@@ -21,6 +21,9 @@ use crate::store::{AcquireCommand, Lane, Outcome, Queueing, Release, Released, S
 /// The error of a key that is on another node.
 const ELSEWHERE: &str = "-ASK 3999 127.0.0.1:7002\r\n";
 
+/// The commands that a node was asked for.
+type Verbs = Mutex<Vec<String>>;
+
 /// A node with a lock, and its answers for the mark, and to each script.
 #[derive(Clone, Copy)]
 struct Answers {
@@ -30,7 +33,7 @@ struct Answers {
     imports: bool,
 }
 
-fn serve(mut connection: &TcpStream, owner: Token, answers: Answers) {
+fn serve(mut connection: &TcpStream, owner: Token, answers: Answers, asked: &Verbs) {
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
     let mut commands = redis::Parser::new();
     // The first question for the mark checks the connection.
@@ -40,6 +43,7 @@ fn serve(mut connection: &TcpStream, owner: Token, answers: Answers) {
             Some(Value::BulkString(word)) => String::from_utf8_lossy(word).into_owned(),
             _ => String::new(),
         };
+        asked.lock().expect("no panic").push(word(0));
         let answer = match (word(0).as_str(), word(1).as_str()) {
             ("HELLO", _) => format!("%1\r\n{}{}", bulk("server"), bulk("redis")),
             ("TIME", _) => format!("*2\r\n{}{}", bulk("1700000000"), bulk("25")),
@@ -68,8 +72,10 @@ fn answers(mark: &'static str, scripts: &'static str) -> Answers {
     }
 }
 
-/// A store with such a node, a lane to it, and the owner of the lock.
-fn node(answers: Answers) -> (Arc<RedisStore>, Lane, Token) {
+/// A store with such a node, a lane to it, the owner of the lock, and what the node was asked for.
+fn node(answers: Answers) -> (Arc<RedisStore>, Lane, Token, Arc<Verbs>) {
+    let asked = Arc::default();
+    let verbs = Arc::clone(&asked);
     let manager = Address::random();
     let token = TokenSource::new(manager).fresh();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -77,32 +83,37 @@ fn node(answers: Answers) -> (Arc<RedisStore>, Lane, Token) {
     std::thread::spawn(move || {
         for connection in listener.incoming() {
             let connection = connection.expect("the kit connects");
-            std::thread::spawn(move || serve(&connection, token, answers));
+            let asked = Arc::clone(&asked);
+            std::thread::spawn(move || serve(&connection, token, answers, &asked));
         }
     });
     let info = url.into_connection_info().expect("a URL");
     let store = RedisStore::new(Servers::Single(info), &Settings::default(), None);
     let store = store.expect("settings that fit");
     let lane = store.acquire_route(manager).lane;
-    (store, lane, token)
+    (store, lane, token, verbs)
 }
 
 /// Acquires a lock that the token has already, in a part.
 async fn acquire(answers: Answers) -> Result<Outcome, SendError> {
-    let (store, lane, token) = node(answers);
+    let (store, lane, token, _) = node(answers);
     let node = store.topology.known_node_of("").expect("the one server");
     let on = store.connection(lane, node).await;
     let on = on.expect("a node that answers");
     let on = if answers.imports { on.asking() } else { on };
-    let acquire = AcquireCommand {
+    store.acquire_one_key(&question(token, true), &on).await
+}
+
+/// A question that does not queue. `repeated`: one before it may have queued the token.
+fn question(token: Token, repeated: bool) -> AcquireCommand {
+    AcquireCommand {
         key: "k".into(),
         token,
         ttl: Duration::from_secs(10),
         queueing: Queueing::Never,
         replaces: None,
-        repeated: true,
-    };
-    store.acquire_one_key(&acquire, &on).await
+        repeated,
+    }
 }
 
 /// The part of a release that deletes the lock.
@@ -120,7 +131,7 @@ fn frees(token: Token) -> Part {
 /// The next part takes a share from the set if the lock is several shares'. It would stay there to the end of its ttl.
 #[tokio::test]
 async fn a_part_that_was_sent_twice_has_the_answer_of_the_last_send() {
-    let (store, lane, token) = node(answers("_\r\n", ":2\r\n"));
+    let (store, lane, token, _) = node(answers("_\r\n", ":2\r\n"));
     let mut dispatch = Dispatch::new(lane, Duration::from_secs(1));
     dispatch.again = true;
     let freed = store.step(frees(token), &mut dispatch).await;
@@ -130,7 +141,7 @@ async fn a_part_that_was_sent_twice_has_the_answer_of_the_last_send() {
 /// A waiter could not be told before, because the queue had moved. The lock itself has not.
 #[tokio::test]
 async fn a_part_does_not_follow_the_redirection_of_the_part_before_it() {
-    let (store, lane, token) = node(answers("_\r\n", ":1\r\n"));
+    let (store, lane, token, _) = node(answers("_\r\n", ":1\r\n"));
     let mut dispatch = Dispatch::new(lane, Duration::from_secs(1));
     let node = store.topology.known_node_of("").expect("the one server");
     (dispatch.asking, dispatch.asked) = (Some(node), Clock::System.now());
@@ -158,4 +169,18 @@ async fn a_lock_whose_mark_may_be_on_the_other_node_is_without_a_fencing_token_a
     assert!(matches!(fenced, Ok(Outcome::Granted(_))));
     let lost = acquire(answers(ELSEWHERE, "*1\r\n:0\r\n")).await;
     assert!(matches!(lost, Ok(Outcome::Failed(failure)) if failure.ambiguous));
+}
+
+/// Its release would hand the key to its own entry, which no call waits for.
+#[tokio::test]
+async fn an_owner_leaves_the_queue_in_which_an_earlier_question_has_put_it() {
+    for repeated in [true, false] {
+        let (store, lane, token, asked) = node(answers("_\r\n", "*1\r\n:1\r\n"));
+        let mut dispatch = Dispatch::new(lane, Duration::from_secs(1));
+        let question = question(token, repeated);
+        let acquired = store.acquire_in_parts(question, &mut dispatch).await;
+        assert!(matches!(acquired, Ok(Outcome::Granted(_))));
+        let leaves = asked.lock().expect("no panic").contains(&"ZREM".to_owned());
+        assert_eq!(leaves, repeated);
+    }
 }

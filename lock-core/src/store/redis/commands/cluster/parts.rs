@@ -108,7 +108,7 @@ impl RedisStore {
         }
     }
 
-    async fn acquire_in_parts(
+    pub(super) async fn acquire_in_parts(
         &self,
         acquire: AcquireCommand,
         dispatch: &mut Dispatch,
@@ -125,15 +125,16 @@ impl RedisStore {
         }
         let is_share = acquire.token.share().is_some();
         let waits = acquire.queueing != Queueing::Never;
+        let may_be_queued = waits || acquire.repeated;
         let own = acquire.undo();
         let outcome = match self.step(Part::Acquire(acquire), dispatch).await {
             Err(SendError::Unfenced(time)) => self.fence_in_parts(&own.key, &time, dispatch).await,
             acquired => acquired?,
         };
-        // An earlier question may have queued it. A release would hand the key to that entry, and a renewal on its way would
+        // A release would hand the key to that entry, and a renewal on its way would
         // then lengthen a lock that has no owner.
         if let Outcome::Granted(_) = outcome
-            && waits
+            && may_be_queued
         {
             let _ = self.step(Part::Unqueue(own), dispatch).await;
         }
