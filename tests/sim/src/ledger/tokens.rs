@@ -1,21 +1,12 @@
 //! Tokens that rise.
 
 use super::causes::PASSES;
-use super::{Answer, Call, Claim, Ledger, Owning};
+use super::{Answer, Claim, Ledger, Owning};
 use crate::plan::{Plan, Topology};
 use crate::world::{EPOCH, Fault, Kind, MICRO, State};
 
 impl Ledger {
     pub(super) fn check_tokens(&mut self, plan: &Plan, state: &State, claims: &[Claim]) {
-        let may_repeat = may_be_repeated(plan);
-        let steps = plan.faults.iter();
-        let steps = steps.filter(|it| it.fault.clock_step().is_some());
-        let steps: Vec<u64> = steps.map(|step| step.at).collect();
-        let has_step = |call: &Call, to| {
-            // Nor does the release of a lock that has run out write the mark.
-            let is_unnoted = may_repeat || call.answer.is_loss() || call.answer == Answer::RanOut;
-            is_unnoted && steps.iter().any(|at| (call.asked..=to).contains(at))
-        };
         for (at, later) in claims.iter().enumerate() {
             let older = claims[..at].iter().rev().find(|it| {
                 let both_share = it.owning != Owning::Alone && later.owning != Owning::Alone;
@@ -27,7 +18,6 @@ impl Ledger {
                     && !may_be_equal
                     && !self.was_freed_before(later)
                     && !self.has_no_note(plan, it, later.from)
-                    && !has_step(&self.calls[it.call], later.from)
                     && !self.believes_old_news(plan, state, later)
             });
             if let Some(older) = older {
@@ -41,12 +31,26 @@ impl Ledger {
         }
     }
 
-    /// Returns whether the lease of an owner ran out before a time, maybe with a later owner of its process to whom it was
-    /// passed, and its slot may have moved to a node whose clock is behind.
+    /// Returns whether no server may have a note of a token at a time, and a clock may be behind it: one was set back since, or the
+    /// slot has moved to another node.
     fn has_no_note(&self, plan: &Plan, claim: &Claim, time: u64) -> bool {
+        let call = &self.calls[claim.call];
+        let ran_out = self.ran_out(claim, time);
+        let mut steps = plan.faults.iter();
+        let steps_back =
+            steps.any(|it| it.fault.clock_step().is_some() && (call.asked..=time).contains(&it.at));
+        // Nor does the release of a lock that has run out write the mark.
+        let is_unnoted = ran_out || call.answer.is_loss() || may_be_repeated(plan);
+        let clocks_differ = plan.steps_clocks() || !plan.clocks.is_empty();
+        is_unnoted && steps_back || ran_out && clocks_differ && plan.has(Fault::moves_keys)
+    }
+
+    /// Returns whether the lease of an owner ran out before a time, maybe with a later owner of its process to whom it was
+    /// passed.
+    fn ran_out(&self, claim: &Claim, time: u64) -> bool {
         let process = self.calls[claim.call].process;
         let passed = claim.token..=claim.token + PASSES;
-        let ran_out = self.claims.iter().any(|it| {
+        self.claims.iter().any(|it| {
             let call = &self.calls[it.call];
             it.key == claim.key
                 && call.process == process
@@ -59,9 +63,7 @@ impl Ledger {
                     }
                     _ => false,
                 }
-        });
-        let steps = plan.has(|fault| fault.clock_step().is_some());
-        ran_out && (steps || !plan.clocks.is_empty()) && plan.has(Fault::moves_keys)
+        })
     }
 
     /// Returns whether one owner was granted the key before another one.
@@ -181,19 +183,24 @@ mod tests {
     fn a_token_rises_beside_a_step_of_the_clock_unless_a_lock_has_run_out() {
         let rule = "a token does not rise";
         let lost = Answer::NotReleased("Lost the lock ran out".to_owned());
-        let broken = |answer: &Answer, step: u64| {
+        // It is released at second 4, or the release is not confirmed, and the lease lasts so many seconds more.
+        let broken_with = |answer: &Answer, step: u64, left_with: Option<u64>| {
             let mut plan = with(Fault::StepClock { server: 0, by: -1 });
             plan.faults[0].at = step * SECOND;
             let mut ledger = Ledger::default();
             for (token, at) in [(2, 3), (1, 6)] {
                 owns(&mut ledger, Owning::Alone, token, at, at + 1);
             }
-            ledger.calls[0].answer = answer.clone();
+            let first = &mut ledger.calls[0];
+            (first.answer, first.left) = (answer.clone(), Some(4 * SECOND));
+            first.released = left_with.map_or(first.left, |_| None);
+            first.left_with = left_with.unwrap_or(0) * SECOND;
             let sim = world();
             sim.look(|state| ledger.check_owners(&plan, state));
             sim.end();
             rules(&ledger)
         };
+        let broken = |answer: &Answer, step: u64| broken_with(answer, step, None);
         for answer in [&lost, &Answer::Lost, &Answer::RanOut] {
             assert!(broken(answer, 5).is_empty());
             assert_eq!(broken(answer, 2), [rule]);
@@ -202,6 +209,10 @@ mod tests {
         assert_eq!(broken(&Answer::Granted, 5), [rule]);
         let unanswered = Answer::NotReleased("Unavailable".to_owned());
         assert_eq!(broken(&unanswered, 5), [rule]);
+        for unconfirmed in [unanswered, Answer::Granted] {
+            assert!(broken_with(&unconfirmed, 5, Some(2)).is_empty());
+            assert_eq!(broken_with(&unconfirmed, 5, Some(3)), [rule]);
+        }
     }
 
     /// The first owner's lock goes on with a second one inside its process, which loses the lock.

@@ -151,10 +151,14 @@ impl RedisStore {
         }
         // The clock is behind the mark: the script counts on from there.
         match self.acquire_by_script(acquire, on).await {
-            Ok(Outcome::Failed(failure)) | Err(SendError::Failed(failure)) => {
-                Ok(Outcome::Failed(ambiguous(failure)))
+            Ok(Outcome::Failed(failure)) => Ok(Outcome::Failed(ambiguous(failure))),
+            Err(SendError::Moving(_) | SendError::Elsewhere(_)) => {
+                Err(SendError::Unfenced(time.clone()))
             }
-            other => other,
+            // The next send is a repeated one.
+            Err(SendError::Broken(error)) => Err(SendError::Broken(error)),
+            Err(trouble) => Ok(Outcome::Failed(ambiguous(trouble.into_failure()))),
+            answered => answered,
         }
     }
 }

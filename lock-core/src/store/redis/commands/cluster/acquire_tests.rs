@@ -29,6 +29,8 @@ type Verbs = Mutex<Vec<String>>;
 struct Answers {
     mark: &'static str,
     scripts: &'static str,
+    /// Whether the key is free.
+    is_free: bool,
     /// Whether keys of this node are on their way to it.
     imports: bool,
 }
@@ -49,6 +51,7 @@ fn serve(mut connection: &TcpStream, owner: Token, answers: Answers, asked: &Ver
             ("TIME", _) => format!("*2\r\n{}{}", bulk("1700000000"), bulk("25")),
             ("GET", _) if !std::mem::replace(&mut is_probed, true) => "_\r\n".to_owned(),
             ("GET", _) => answers.mark.to_owned(),
+            ("SET", _) if answers.is_free => "_\r\n".to_owned(),
             ("SET", _) => bulk(owner.text().as_str()),
             ("EVAL", _) => format!("*1\r\n{}", bulk("probed")),
             ("EVALSHA", hash) if hash.bytes().all(|digit| digit == b'0') => {
@@ -68,6 +71,7 @@ fn answers(mark: &'static str, scripts: &'static str) -> Answers {
     Answers {
         mark,
         scripts,
+        is_free: false,
         imports: false,
     }
 }
@@ -183,4 +187,27 @@ async fn an_owner_leaves_the_queue_in_which_an_earlier_question_has_put_it() {
         let leaves = asked.lock().expect("no panic").contains(&"ZREM".to_owned());
         assert_eq!(leaves, repeated);
     }
+}
+
+/// Its key would stay taken to the end of its ttl.
+#[tokio::test]
+async fn an_acquire_that_has_set_its_key_and_is_refused_behind_that_is_undone() {
+    let refused_with = async |scripts: &'static str| {
+        // The clock is behind the mark, so a script has to count the token on.
+        let free = Answers {
+            is_free: true,
+            ..answers("$16\r\n1800000000000000\r\n", scripts)
+        };
+        let (store, lane, token, _) = node(free);
+        let node = store.topology.known_node_of("").expect("the one server");
+        let on = store.connection(lane, node).await;
+        let question = question(token, false);
+        let commands = store.native_commands(&question);
+        let on = on.expect("a node that answers");
+        store.attempt(&question, &commands, &on).await
+    };
+    let moving = refused_with("-TRYAGAIN Multiple keys request\r\n").await;
+    assert!(matches!(moving, Err(SendError::Unfenced(_))));
+    let refused = refused_with("-READONLY You can't write\r\n").await;
+    assert!(matches!(refused, Ok(Outcome::Failed(failure)) if failure.ambiguous));
 }
