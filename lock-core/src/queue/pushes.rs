@@ -27,6 +27,10 @@ impl Queue {
         };
         let contender = slot.contender.as_mut();
         let Some(contender) = contender.filter(|contender| contender.token() == Some(token)) else {
+            // The key has come to a waiter of this process that is gone, and the refusal does not stand any more.
+            if let (News::Given(_), KeyState::Refused { .. }) = (news, &slot.known) {
+                slot.known = KeyState::Unknown;
+            }
             return slot.is_releasing(token);
         };
         let news = match news {
@@ -125,3 +129,7 @@ impl Queue {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "pushes_tests.rs"]
+mod tests;
