@@ -1,8 +1,8 @@
 //! One owner.
 
-use super::{Claim, Ledger, Owning, limits, registers, tokens};
+use super::{Claim, Ledger, limits, registers, tokens};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::world::{Fault, Kind, State};
+use crate::world::State;
 
 impl Ledger {
     /// Checks that spans of owners do not overlap, and that a later owner has a higher token.
@@ -96,9 +96,10 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Owning;
     use super::super::tests::{owns, rules, with, world};
     use super::*;
-    use crate::world::{SECOND, Write};
+    use crate::world::{Fault, Kind, SECOND, Write};
 
     /// A waiter is given a key at second 2 for a second and hears of it at second 5. The key has another owner meanwhile.
     #[derive(Clone, Copy)]
