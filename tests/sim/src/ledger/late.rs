@@ -14,8 +14,9 @@ pub(super) const NOT_CONFIRMED: &str = "the release was not confirmed";
 /// ttl.
 const IN_TIME: [&str; 2] = [NO_ANSWER, "no majority of the"];
 pub(super) const NO_TIME_LEFT: &str = "the wait ended before the store answered";
+pub(super) const BEHIND_THE_TTL: &str = "the store's answer came after the ttl had run out";
 const IN_THE_TTL: [&str; 2] = [
-    "the store's answer came after the ttl had run out",
+    BEHIND_THE_TTL,
     "the lock ran out before it could be renewed",
 ];
 

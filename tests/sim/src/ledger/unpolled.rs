@@ -1,7 +1,7 @@
 //! Futures that their tasks leave unpolled.
 
 use super::cluster::longest_in_parts;
-use super::late::NO_ANSWER;
+use super::late::{BEHIND_THE_TTL, NO_ANSWER};
 use super::{Answer, Call, Ledger};
 use crate::plan::Plan;
 use crate::world::{Fault, SECOND, sim};
@@ -61,8 +61,8 @@ impl Ledger {
     }
 
     /// Returns whether a call has no answer because it waits for the question of an earlier call of its process, whose future
-    /// rested. The server had answered that question with an order to ask again, and the time was over when the future was
-    /// polled.
+    /// rested. The server had answered that question with an order to ask again, or with a grant, and the time or the ttl was
+    /// over when the future was polled.
     pub(super) fn is_unanswered_behind_a_rest(&self, plan: &Plan, number: usize) -> bool {
         let call = &self.calls[number];
         let (Answer::Refused(why), Some(answered)) = (&call.answer, call.answered) else {
@@ -78,7 +78,8 @@ impl Ledger {
             })
         };
         let mut earlier = self.calls[..number].iter().filter(asks_for_both);
-        why.contains(NO_ANSWER) && earlier.any(has_just_rested)
+        let is_late = why.contains(NO_ANSWER) || why.contains(BEHIND_THE_TTL);
+        is_late && earlier.any(has_just_rested)
     }
 
     /// The spans before its answer in which a call was left unpolled.
@@ -232,7 +233,9 @@ mod tests {
                 sim.end();
                 !rules(&ledger).is_empty()
             };
-            assert!(!is_broken(Some(9), 9, 0, NO_ANSWER), "{topology:?}");
+            for late in [NO_ANSWER, BEHIND_THE_TTL] {
+                assert!(!is_broken(Some(9), 9, 0, late), "{topology:?}");
+            }
             assert!(is_broken(None, 9, 0, NO_ANSWER), "{topology:?}");
             assert!(is_broken(Some(7), 9, 0, NO_ANSWER), "{topology:?}");
             assert!(is_broken(Some(9), 10, 0, NO_ANSWER), "{topology:?}");
