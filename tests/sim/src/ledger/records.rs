@@ -197,7 +197,10 @@ impl Ledger {
             (Some(Forgotten::Yes), _) => record.ended < forget.begun,
             (Some(Forgotten::Nothing), topology) => {
                 let is_stored = topology != Topology::Redlock || record.is_confirmed(plan);
-                is_stored && heard.is_some_and(|heard| heard < forget.begun)
+                // The row stays when the record is over, and has it again when the clock is set back.
+                let stands_again =
+                    topology == Topology::Postgres && plan.steps_back(forget.begun, u64::MAX) < 0;
+                is_stored && !stands_again && heard.is_some_and(|heard| heard < forget.begun)
             }
             _ => false,
         };

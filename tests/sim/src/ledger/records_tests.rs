@@ -2,7 +2,7 @@
 
 use lock_core::middleware::{Forgotten, RecordOutcome};
 
-use super::super::tests::{asks, calm, leaves_record, owns, rules, world};
+use super::super::tests::{asks, calm, leaves_record, owns, rules, with, world};
 use super::super::{Ledger, Owning};
 use super::*;
 use crate::world::{MILLI, Planned, Ways};
@@ -100,4 +100,30 @@ fn the_token_of_a_failed_record_keeps_the_key_unless_a_record_of_a_late_copy_is_
     assert!(beside(Some((1, 2))), "before the record");
     assert!(beside(Some((8, 9))), "behind the other owner");
     assert!(!beside(Some((5, 6))));
+}
+
+#[test]
+fn on_postgresql_a_record_that_is_over_stands_again_when_the_clock_is_set_back() {
+    // A call finds at second 5 that no record stands.
+    let is_forgotten = |topology: Topology, answer: Forgotten, step: u64| {
+        let mut plan = with(Fault::StepClock { server: 0, by: -1 });
+        (plan.topology, plan.faults[0].at) = (topology, step * SECOND);
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
+        leaves_record(&mut ledger, call, (RecordOutcome::Stored, 4 * SECOND));
+        ledger.kept.forgets.push(Forget {
+            process: 0,
+            key: 0,
+            begun: 5 * SECOND,
+            ended: Some(5 * SECOND),
+            answer: Some(answer),
+        });
+        let record = &ledger.kept.records[0];
+        ledger.is_forgotten_by(&plan, record, 8 * SECOND)
+    };
+    let nothing = Forgotten::Nothing;
+    assert!(!is_forgotten(Topology::Postgres, nothing, 6));
+    assert!(is_forgotten(Topology::Postgres, nothing, 4));
+    assert!(is_forgotten(Topology::Postgres, Forgotten::Yes, 6));
+    assert!(is_forgotten(Topology::One, nothing, 6));
 }

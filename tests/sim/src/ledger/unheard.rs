@@ -38,7 +38,11 @@ impl Ledger {
             let end = plan.dies(it.process);
             it.answered.is_some_and(|granted| {
                 let is_new = end.is_some_and(|end| (granted..granted + GRANT).contains(&end));
-                let is_gone = |process| end_of(process).is_some_and(|end| end < granted + GRANT);
+                let is_gone = |process: usize| {
+                    // A manager that is dropped looks no more.
+                    let ends = [end_of(process), plan.processes[process].leaves];
+                    ends.into_iter().flatten().any(|end| end < granted + GRANT)
+                };
                 let hands_over = |before: &Call| {
                     let left = before.left;
                     (before.process == it.process || is_gone(before.process))

@@ -155,13 +155,16 @@ fn an_owner_whose_connections_have_just_ended_notices_a_flush_at_its_next_renewa
 #[test]
 fn the_end_of_a_grant_is_heard_of_unless_the_process_that_gave_it_has_ended_too() {
     let rule = "a call waits beside a free key";
-    // The times in milliseconds at which the process ends that leaves its lock at second 3, and the one that is given it.
-    let broken = |gives: u64, takes: u64| {
+    // The times in milliseconds at which the process ends, or drops its manager, that leaves its lock at second 3, and the one
+    // that is given it ends.
+    let broken_by = |gives: u64, takes: u64, is_dropped: bool| {
         let mut plan = calm();
         let its = plan.processes[0].clone();
         plan.processes = vec![its; 3];
         (plan.ttls, plan.latency, plan.habits.blocks) = (vec![10_000], MILLI, 0);
-        let ends = [(1, gives), (2, takes)];
+        plan.processes[1].leaves = is_dropped.then_some(gives * MILLI);
+        let ends = [(2, takes), (1, gives)].into_iter();
+        let ends = ends.take(if is_dropped { 1 } else { 2 });
         plan.faults.extend(ends.map(|(process, at)| Planned {
             at: at * MILLI,
             lasts: MILLI,
@@ -188,9 +191,12 @@ fn the_end_of_a_grant_is_heard_of_unless_the_process_that_gave_it_has_ended_too(
         sim.end();
         rules(&ledger)
     };
-    assert!(broken(3_500, 4_000).is_empty());
-    assert_eq!(broken(5_500, 4_000), [rule]);
-    assert_eq!(broken(3_500, 5_500), [rule]);
+    for is_dropped in [false, true] {
+        let broken = |gives: u64, takes: u64| broken_by(gives, takes, is_dropped);
+        assert!(broken(3_500, 4_000).is_empty());
+        assert_eq!(broken(5_500, 4_000), [rule]);
+        assert_eq!(broken(3_500, 5_500), [rule]);
+    }
 }
 
 #[test]
