@@ -31,6 +31,7 @@ mod order;
 #[cfg(test)]
 mod order_tests;
 mod orders;
+mod overtime;
 mod ownerless;
 mod owners;
 mod passes;

@@ -19,12 +19,14 @@ const AT_ONCE: u32 = 8;
 const BY_A_HINT: u64 = 350 * MILLI;
 
 /// Returns whether a fault has kept requests of a process, all of which may arrive while the server lacks the right to watch a
-/// key.
+/// key. A server that stands still reads them together.
 fn keeps_hints(plan: &Plan) -> bool {
     let is_denied = |it: &&Planned| matches!(&it.fault, Fault::Deny { command, .. } if command == "CLIENT|CACHING");
     let denied = plan.faults.iter().filter(is_denied);
     let mut meetings = denied.flat_map(|denied| {
         let kept = (0..plan.processes.len()).flat_map(|process| keep_requests(plan, process));
+        let is_a_stop = |it: &&Planned| matches!(it.fault, Fault::StopServer { .. });
+        let kept = kept.chain(plan.faults.iter().filter(is_a_stop));
         kept.map(move |it| it.at < denied.end() && denied.at < arrives_by(it))
     });
     meetings.any(|meets| meets)
@@ -171,18 +173,12 @@ mod tests {
     fn a_right_is_asked_for_often_only_by_requests_that_a_fault_has_kept() {
         // So many requests of a connection lack the right from second 2 to second 3. A fault keeps those of process 0 until this
         // second.
-        let is_broken = |refused: u32, until: u64| {
+        let is_broken_by = |kept: Fault, refused: u32, until: u64| {
             let mut plan = calm();
-            let (server, process) = (0, 0);
+            let server = 0;
             let command = "CLIENT|CACHING".to_owned();
             let denies = Fault::Deny { server, command };
-            let ways = Ways::Both;
-            let holds = Fault::Hold {
-                process,
-                server,
-                ways,
-            };
-            for (from, to, fault) in [(2, 3, denies), (0, until, holds)] {
+            for (from, to, fault) in [(2, 3, denies), (0, until, kept)] {
                 let (at, lasts) = (from * SECOND, (to - from) * SECOND);
                 plan.faults.push(Planned { at, lasts, fault });
             }
@@ -193,8 +189,17 @@ mod tests {
             sim.end();
             rules(&ledger).contains(&"a right is asked for again and again")
         };
-        assert!(!is_broken(9, 2));
-        assert!(is_broken(9, 1));
-        assert!(!is_broken(8, 1));
+        let (process, server, ways) = (0, 0, Ways::Both);
+        let holds = Fault::Hold {
+            process,
+            server,
+            ways,
+        };
+        for kept in [holds, Fault::StopServer { server }] {
+            let is_broken = |refused, until| is_broken_by(kept.clone(), refused, until);
+            assert!(!is_broken(9, 2));
+            assert!(is_broken(9, 1));
+            assert!(!is_broken(8, 1));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::calm::{brought_back_until, is_brought_back};
 use super::excused::excused;
+use super::overtime::overtime;
 use super::quorum::taken;
 use super::unheard::{LAST_RESORT, is_untold};
 use super::{Call, Ledger, Record};
@@ -14,8 +15,6 @@ const FREE: u64 = 4 * SECOND;
 pub(super) const AFTERMATH: u64 = 2 * SECOND;
 /// The same on a quorum. A node is not asked for a lease before late copies of its requests cannot arrive any more.
 const AFTERMATH_AT_NODES: u64 = 9 * SECOND;
-/// The longest time of a call beyond its wait.
-const OVERTIME: u64 = 6 * SECOND;
 /// The longest pause of a waiter whose question failed.
 const PAUSE: u64 = 260 * MILLI;
 /// One call of a release removes so many dead waiters.
@@ -249,35 +248,6 @@ fn all_hold(plan: &Plan) -> u64 {
     let tasks: usize = plan.processes.iter().map(|it| it.tasks.len()).sum();
     let longest = plan.habits.holds.iter().max().copied().unwrap_or(0);
     tasks as u64 * longest * MILLI
-}
-
-/// How much longer than its wait a call may last.
-fn overtime(plan: &Plan, call: &Call) -> u64 {
-    let known = plan.topology.is_alone();
-    if !plan.is_connected() || !plan.has_exact_waits() || !known || call.asked < SECOND {
-        return OVERTIME;
-    }
-    let drift = call.wait.unwrap_or(0) / 100;
-    // On PostgreSQL, a server that takes no writes is left for another one, or for itself behind a pause.
-    let breaks = |fault: &Fault| {
-        let ends = match fault {
-            Fault::EndConnections { .. } => true,
-            Fault::Refuse { .. } => plan.topology == Topology::Postgres,
-            _ => false,
-        };
-        ends.then_some(SECOND)
-    };
-    let span = (call.asked, call.answered.unwrap_or(u64::MAX));
-    let reconnects = match plan.touches(call.process, span, breaks) {
-        true => SECOND,
-        false => 0,
-    };
-    // Replicas that have stopped are waited for.
-    let replicas = match plan.topology {
-        Topology::Replicas => plan.processes[call.process].operation_timeout,
-        _ => 0,
-    };
-    drift + reconnects + replicas + plan.segments(8)
 }
 
 /// Returns whether a release, which no replica has to acknowledge, takes longer than its trip on a new connection.
