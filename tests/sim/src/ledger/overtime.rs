@@ -2,7 +2,7 @@
 
 use super::Call;
 use crate::plan::{Plan, Topology};
-use crate::world::{Fault, MILLI, SECOND};
+use crate::world::{Fault, SECOND};
 
 /// The longest time of a call beyond its wait.
 const OVERTIME: u64 = 6 * SECOND;
@@ -44,6 +44,7 @@ mod tests {
     use super::super::tests::{asks, with};
     use super::super::{Ledger, Owning};
     use super::*;
+    use crate::world::MILLI;
 
     #[test]
     fn two_questions_of_a_wait_are_delayed_by_replicas_that_have_stopped() {
