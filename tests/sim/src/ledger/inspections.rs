@@ -185,7 +185,11 @@ fn silent_process(plan: &Plan, state: &State, seen: &Seen) -> Option<&'static st
     let mut holders = seen.holders.iter();
     let silent = holders.any(|holder| holder.process == HolderProcess::Silent);
     let begun = seen.asked.saturating_sub(promptly(plan));
-    let mut exits = plan.processes.iter().filter_map(|process| process.exits);
+    // A manager that is dropped answers no more, either.
+    let mut exits = plan
+        .processes
+        .iter()
+        .flat_map(|process| process.exits.into_iter().chain(process.leaves));
     let exits = exits.any(|exits| exits <= seen.answered);
     // On a quorum a manager connects to some nodes later than to others.
     let connects = match plan.topology {
@@ -205,7 +209,8 @@ mod tests {
     use crate::world::{SECOND, Ways};
 
     #[test]
-    fn a_process_is_silent_while_it_replaces_a_connection_that_a_freeze_has_silenced() {
+    fn a_process_is_silent_behind_its_manager_and_while_it_replaces_a_connection_that_a_freeze_has_silenced()
+     {
         let freeze = with(Fault::Freeze {
             process: 0,
             server: 0,
@@ -236,6 +241,13 @@ mod tests {
         assert!(wrong(&freeze, 5_000));
         assert!(wrong(&freeze, 6_251));
         assert!(wrong(&calm(), 6_100));
+        let dropped = |at: u64| {
+            let mut plan = calm();
+            plan.processes[0].leaves = Some(at * MILLI);
+            plan
+        };
+        assert!(!wrong(&dropped(6_100), 6_100));
+        assert!(wrong(&dropped(6_251), 6_100));
     }
 
     #[test]
