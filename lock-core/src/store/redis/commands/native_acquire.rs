@@ -143,7 +143,7 @@ impl RedisStore {
         time: &Value,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
-        if may_be_elsewhere(mark, on) {
+        if self.topology.is_cluster() && may_be_elsewhere(mark, on) {
             return Err(SendError::Unfenced(time.clone()));
         }
         if let (Value::ServerError(error), _) | (_, Value::ServerError(error)) = (mark, time) {

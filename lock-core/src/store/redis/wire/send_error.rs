@@ -76,7 +76,12 @@ impl SendError {
             SendError::Broken(error) | SendError::Moving(error) => failure(error),
             SendError::Elsewhere(error) => failure(error),
             SendError::Unfit(failure) | SendError::Failed(failure) => failure,
-            SendError::NoScript | SendError::Unfenced(_) => Failure::not_understood(),
+            SendError::NoScript => Failure::not_understood(),
+            // The key is set.
+            SendError::Unfenced(_) => Failure {
+                ambiguous: true,
+                ..Failure::not_understood()
+            },
         }
     }
 }

@@ -29,9 +29,9 @@ type Verbs = Mutex<Vec<String>>;
 struct Answers {
     mark: &'static str,
     scripts: &'static str,
-    /// Whether the key is free.
+    /// The key has no owner.
     is_free: bool,
-    /// Whether keys of this node are on their way to it.
+    /// Another node gives keys up to this one.
     imports: bool,
 }
 
@@ -192,11 +192,10 @@ async fn an_owner_leaves_the_queue_in_which_an_earlier_question_has_put_it() {
 /// Its key would stay taken to the end of its ttl.
 #[tokio::test]
 async fn an_acquire_that_has_set_its_key_and_is_refused_behind_that_is_undone() {
-    let refused_with = async |scripts: &'static str| {
-        // The clock is behind the mark, so a script has to count the token on.
+    let refused_with = async |mark: &'static str, scripts: &'static str| {
         let free = Answers {
             is_free: true,
-            ..answers("$16\r\n1800000000000000\r\n", scripts)
+            ..answers(mark, scripts)
         };
         let (store, lane, token, _) = node(free);
         let node = store.topology.known_node_of("").expect("the one server");
@@ -206,8 +205,16 @@ async fn an_acquire_that_has_set_its_key_and_is_refused_behind_that_is_undone() 
         let on = on.expect("a node that answers");
         store.attempt(&question, &commands, &on).await
     };
-    let moving = refused_with("-TRYAGAIN Multiple keys request\r\n").await;
+    // The clock is behind the mark, so a script has to count the token on.
+    let ahead = "$16\r\n1800000000000000\r\n";
+    let moving = refused_with(ahead, "-TRYAGAIN Multiple keys request\r\n").await;
     assert!(matches!(moving, Err(SendError::Unfenced(_))));
-    let refused = refused_with("-READONLY You can't write\r\n").await;
+    let refused = refused_with(ahead, "-READONLY You can't write\r\n").await;
     assert!(matches!(refused, Ok(Outcome::Failed(failure)) if failure.ambiguous));
+    // The URL names a node of a cluster as if it were one server.
+    let mistaken = refused_with(ELSEWHERE, "").await;
+    let Ok(Outcome::Failed(mistaken)) = mistaken else {
+        panic!("the mark is on another node: {mistaken:?}");
+    };
+    assert!(mistaken.ambiguous && mistaken.is_final());
 }
