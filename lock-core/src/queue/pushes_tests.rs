@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::super::tests::{another, contender, engine, key, options};
+use super::super::tests::{another, contender, engine, key, options, queued_for};
 use super::super::{Admission, Verdict};
 use super::News;
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
-use crate::store::{Grant, Lane, Refusal};
+use crate::store::{Grant, Lane};
 
 /// The call of the waiter was dropped, and its release is under way.
 #[test]
@@ -26,16 +26,7 @@ fn a_caller_is_not_refused_for_an_owner_that_has_handed_the_key_to_a_waiter_that
         let now = engine.now();
         let asking = contender.asking(&lease, Lane::KEEPER, None, now);
         asking.expect("it has the seat");
-        let refusal = Refusal {
-            cooling: false,
-            record: None,
-            remaining: Some(a_while),
-            queued: true,
-            pushed: true,
-            shared: false,
-            full: None,
-            server_time: None,
-        };
+        let refusal = queued_for(a_while);
         contender.refused(&refusal, now + a_while, now + a_while);
         engine.queue.note_unreleased(&lease);
         drop(contender);

@@ -61,6 +61,20 @@ fn asked_for(engine: &Arc<Engine>, contender: &Contender) -> Arc<ActiveLease> {
     lease
 }
 
+/// The refusal of a waiter that is in the store's queue, by a lease that lasts for so long.
+pub(super) fn queued_for(remaining: Duration) -> Refusal {
+    Refusal {
+        cooling: false,
+        record: None,
+        remaining: Some(remaining),
+        queued: true,
+        pushed: true,
+        shared: false,
+        full: None,
+        server_time: None,
+    }
+}
+
 /// A lease that this process holds.
 pub(super) fn held(engine: &Arc<Engine>, fence: u64) -> Arc<ActiveLease> {
     let contender = contender(engine);
@@ -164,16 +178,7 @@ fn a_caller_that_does_not_wait_makes_a_contender_ask_that_a_push_has_told_to_res
     let a_while = Duration::from_secs(2);
     let told = engine.queue.tell(&key(), lease.token, News::Next(a_while));
     assert!(told, "the contender is known");
-    let refusal = Refusal {
-        cooling: false,
-        record: None,
-        remaining: Some(a_while),
-        queued: true,
-        pushed: true,
-        shared: false,
-        full: None,
-        server_time: None,
-    };
+    let refusal = queued_for(a_while);
     let until = engine.now() + a_while;
     contender.refused(&refusal, until, until);
     let mut context = Context::from_waker(Waker::noop());
@@ -245,13 +250,7 @@ fn a_caller_is_not_told_of_a_cooldown_when_a_push_has_announced_what_is_behind_i
     let a_while = Duration::from_secs(2);
     let refusal = Refusal {
         cooling: true,
-        record: None,
-        remaining: Some(a_while),
-        queued: true,
-        pushed: true,
-        shared: false,
-        full: None,
-        server_time: None,
+        ..queued_for(a_while)
     };
     let until = engine.now() + a_while;
     contender.refused(&refusal, until, until);

@@ -319,6 +319,21 @@ mod tests {
     use super::*;
     use crate::world::Ways;
 
+    /// The rules that are broken if this call was refused with the record.
+    fn broken_by(mut ledger: Ledger, plan: &Plan, call: usize) -> Vec<&'static str> {
+        ledger.kept.refusals.push(Refused {
+            call,
+            key: 0,
+            record: Some(b"paid".to_vec()),
+            is_cooling_down: false,
+            retry_after: None,
+        });
+        let sim = world();
+        sim.look(|state| ledger.check_refusals(plan, state));
+        sim.end();
+        rules(&ledger)
+    }
+
     /// The rules that are broken where a call is refused with a record, so long behind the call that has forgotten it.
     fn broken(topology: Topology, stops_inside: bool, behind: u64) -> Vec<&'static str> {
         let mut plan = calm();
@@ -337,17 +352,7 @@ mod tests {
         let it = &mut ledger.calls[call];
         it.asked = 5 * SECOND + behind;
         (it.answered, it.answer) = (Some(it.asked), Answer::Busy);
-        ledger.kept.refusals.push(Refused {
-            call,
-            key: 0,
-            record: Some(b"paid".to_vec()),
-            is_cooling_down: false,
-            retry_after: None,
-        });
-        let sim = world();
-        sim.look(|state| ledger.check_refusals(&plan, state));
-        sim.end();
-        rules(&ledger)
+        broken_by(ledger, &plan, call)
     }
 
     #[test]
@@ -379,17 +384,7 @@ mod tests {
             ledger.kept.records[0].lifetime = SECOND;
             let call = asks(&mut ledger, Owning::Alone, Some(0), 7, Some(7));
             ledger.calls[call].answer = Answer::Busy;
-            ledger.kept.refusals.push(Refused {
-                call,
-                key: 0,
-                record: Some(b"paid".to_vec()),
-                is_cooling_down: false,
-                retry_after: None,
-            });
-            let sim = world();
-            sim.look(|state| ledger.check_refusals(&plan, state));
-            sim.end();
-            rules(&ledger)
+            broken_by(ledger, &plan, call)
         };
         let rule = "a record is seen after its time";
         assert!(broken(1, 6, 0).is_empty());
