@@ -49,7 +49,8 @@ patience=2400
 # Installs programs while cargo compiles, because one waits for the network and the other for the processors.
 #
 # Most tests of `it` wait for servers, and most others compute. So all run at the same time, and the others get the
-# processors when `it` does not need them. Their output comes at the end.
+# processors when `it` does not need them. Their output comes at the end. The simulation is built beside both, because `it`
+# takes the longest.
 everything() {
     local status=0 job last
     may_install install_missing &
@@ -57,19 +58,11 @@ everything() {
     # Incremental compilation adds an eighth to the processor time of a first build. A folder that was built incrementally is
     # built so again.
     [ -d "${CARGO_TARGET_DIR:-target}/debug/incremental" ] || export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
-    # The largest test keeps one processor busy for most of its build, so the simulation is built beside it.
-    start simulation --no-run >"$histories" 2>&1
-    "${suite[@]}" --no-run || status=$?
-    await "${parts# }" "$((SECONDS + patience))" || status=$?
-    parts=
+    start simulation_after "$job" >"$histories" 2>&1
+    "${suite[@]}" --no-run || return
     wait "$job" || true
-    if [ "$status" -ne 0 ]; then
-        cat "$histories"
-        return "$status"
-    fi
     start "${suite[@]}" --test it > >(tee "$served")
     start others >"$log" 2>&1
-    start simulation >"$histories" 2>&1
     last=$((SECONDS + patience))
     for job in $parts; do
         await "$job" "$last" || status=$?
@@ -120,6 +113,15 @@ others() {
     nice -n 15 "${suite[@]}" --tests --config "target.'cfg(all())'.runner = ['bash', '-c', '''$unless_it''']" || status=$?
     nice -n 15 "${suite[@]}" --doc || status=$?
     return "$status"
+}
+
+# simulation_after <process that installs what it needs>
+simulation_after() {
+    simulation --no-run || return
+    while kill -0 "$1" 2>/dev/null; do
+        sleep 1
+    done
+    simulation
 }
 
 # Runs the simulation, which computes all the time, so it gets only what `it` leaves. It goes before the others, because it

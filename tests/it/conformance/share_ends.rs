@@ -46,17 +46,18 @@ pub(super) async fn a_reader_that_is_not_renewed_ends_alone(store: &Fixture) {
 pub(super) async fn shares_are_renewed_beside_one_another(store: &Fixture) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let ttl = store.renewable();
-    let lone = entered(reader(&locks).ttl(ttl * 2)).await;
+    let alone = entered(locks.lock("alone").ttl(ttl * 2).read()).await;
+    let long = entered(reader(&locks).ttl(ttl * 2)).await;
+    let short = entered(reader(&others).ttl(ttl)).await;
     tokio::time::sleep(ttl * 5 / 2).await;
-    assert!(lone.is_valid(), "a lone share is renewed");
-    let beside = entered(reader(&others).ttl(ttl)).await;
-    tokio::time::sleep(ttl * 5 / 2).await;
-    assert!(lone.is_valid() && beside.is_valid());
-    lone.release().await.expect("held");
+    assert!(alone.is_valid(), "a share without others is renewed");
+    assert!(long.is_valid() && short.is_valid());
+    alone.release().await.expect("held");
+    long.release().await.expect("held");
     tokio::time::sleep(ttl * 3 / 2).await;
-    assert!(beside.is_valid(), "the other one goes on");
+    assert!(short.is_valid(), "the other one goes on");
     refused(writer(&locks)).await;
-    beside.release().await.expect("held");
+    short.release().await.expect("held");
     store.is_left_clean().await;
 }
 
