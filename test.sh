@@ -110,8 +110,8 @@ others() {
     # The shell that gets the command expands it.
     # shellcheck disable=SC2016
     local status=0 unless_it='case ${0##*/} in it-*) ;; *) exec "$0" "$@" ;; esac'
-    nice -n 15 "${suite[@]}" --tests --config "target.'cfg(all())'.runner = ['bash', '-c', '''$unless_it''']" || status=$?
-    nice -n 15 "${suite[@]}" --doc || status=$?
+    nice -n 10 "${suite[@]}" --tests --config "target.'cfg(all())'.runner = ['bash', '-c', '''$unless_it''']" || status=$?
+    nice -n 10 "${suite[@]}" --doc || status=$?
     return "$status"
 }
 
@@ -124,10 +124,9 @@ simulation_after() {
     simulation
 }
 
-# Runs the simulation, which computes all the time, so it gets only what `it` leaves. It goes before the others, because it
-# compares servers for a time, however fast the machine is. Cargo reads the flags of its lock-core from the folder that it
-# runs in, unless RUSTFLAGS is set. With these flags no build can be shared, so it has a folder of its own, and waits for no
-# other build.
+# Runs the simulation, which computes all the time, so it gets only what `it` leaves. The others get as much, because some of
+# their tests wait. Cargo reads the flags of its lock-core from the folder that it runs in, unless RUSTFLAGS is set. With these
+# flags no build can be shared, so it has a folder of its own, and waits for no other build.
 simulation() {
     (
         export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/sim

@@ -6,7 +6,7 @@ use lock_core::{Error, ErrorKind, LockManager, distributed_lock};
 
 use crate::probe::{Probe, Watch};
 
-#[distributed_lock(key = "lost", ttl = "50ms", manager = locks)]
+#[distributed_lock(key = "lost", ttl = "2s", manager = locks)]
 async fn endless(locks: &LockManager, watch: &Watch, _argument: Probe) -> Result<(), Error> {
     let _local = watch.probe("local");
     let store = locks.test_store().expect("an embedded store");
@@ -25,7 +25,7 @@ async fn a_deleted_key_drops_the_body_and_the_call_returns_lost() {
     assert_eq!(watch.names(), ["local", "argument"]);
 }
 
-#[distributed_lock(key = "seized", ttl = "50ms", manager = locks, on_lost = ignore, guard = lock)]
+#[distributed_lock(key = "seized", ttl = "2s", manager = locks, on_lost = ignore, guard = lock)]
 async fn to_its_end(locks: &LockManager) -> Result<&'static str, Error> {
     let store = locks.test_store().expect("an embedded store");
     store.seize("seized", Duration::from_secs(60));

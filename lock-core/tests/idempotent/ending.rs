@@ -35,7 +35,7 @@ impl Work {
         }
     }
 
-    #[idempotent(key = "work", ttl = "50ms", remember = "24h", fingerprint = none, manager = self.locks)]
+    #[idempotent(key = "work", ttl = "2s", remember = "24h", fingerprint = none, manager = self.locks)]
     async fn work(&self, step: Step) -> Result<u64, Error> {
         let run = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
         self.begun.notify_one();
@@ -57,7 +57,7 @@ impl Work {
     }
 
     #[idempotent(
-        key = "work", ttl = "50ms", remember = "24h", manager = self.locks, guard = lock, on_lost = ignore, max_hold = "1h",
+        key = "work", ttl = "2s", remember = "24h", manager = self.locks, guard = lock, on_lost = ignore, max_hold = "1h",
     )]
     async fn to_its_end(&self) -> Result<bool, Error> {
         let store = self.locks.test_store().expect("an embedded store");

@@ -17,7 +17,7 @@ async fn logs_hold_no_key_and_the_handler_logs_in_its_requests_span() {
     let log = ThisThread::listen();
     let (locks, store) = embedded();
     let seizes = store.clone();
-    let layer = per_user_and_route(&locks).ttl(Duration::from_millis(90));
+    let layer = per_user_and_route(&locks).ttl(Duration::from_secs(2));
     let service = layer.layer(service_fn(move |request: Request<Body>| {
         let lock = request
             .extensions()

@@ -38,7 +38,7 @@ async fn a_handler_that_has_lost_its_lock_sees_it_and_goes_on() {
     let (locks, store) = embedded();
     let stranger = store.clone();
     let layer = per_user_and_route(&locks)
-        .ttl(Duration::from_millis(90))
+        .ttl(Duration::from_secs(2))
         .cooldown(Duration::from_secs(3600));
     let service = layer.layer(service_fn(move |request| {
         let (lock, stranger) = (context(&request), stranger.clone());
@@ -99,7 +99,7 @@ async fn a_handler_that_reaches_its_max_hold_sees_it_and_its_answer_is_sent() {
 async fn without_renewal_a_handler_slower_than_the_ttl_loses_its_lock() {
     let (locks, _) = embedded();
     let layer = per_user_and_route(&locks)
-        .ttl(Duration::from_millis(20))
+        .ttl(Duration::from_millis(500))
         .renew(Renew::Off);
     let service = layer.layer(service_fn(move |request| {
         let lock = context(&request);

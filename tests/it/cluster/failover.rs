@@ -1,29 +1,20 @@
 //! Tests a replica that becomes the master of some slots.
 
-use lock_tests::{RedisCluster, RedisServer, needs, wait};
+use lock_tests::{RedisCluster, needs, wait};
 
 use super::{IMPATIENT, manager, taken};
 use crate::failover::{Fate, Load, TTL, service_goes_on};
-
-/// Returns the replica of a master, as the cluster was started.
-fn replica_of<'a>(cluster: &'a RedisCluster, master: &RedisServer) -> &'a RedisServer {
-    let nodes = cluster.nodes();
-    let index = nodes.iter().position(|node| node.port() == master.port());
-    &nodes[index.expect("a master") + nodes.len() / 2]
-}
 
 async fn goes_on(fate: Fate) {
     let cluster = RedisCluster::start(IMPATIENT);
     // All keys of the load are on the master that fails.
     let load = Load::start(&cluster.url(), "{load}").await;
     let first = cluster.master_of("lockkit:{load}");
-    let replica = replica_of(&cluster, first);
+    let replica = cluster.replica_of(first);
     let break_it = || match fate {
         Fate::Killed => first.kill(),
         Fate::Frozen => first.stop(),
-        Fate::Replaced => {
-            replica.cli(&["CLUSTER", "FAILOVER"]);
-        }
+        Fate::Replaced => cluster.promote(replica),
     };
     let serves = || replica.try_cli(&["SET", "serves{load}", "1"]).is_ok();
     service_goes_on(load, break_it, serves).await;
@@ -83,19 +74,15 @@ async fn while_one_master_is_frozen_the_locks_of_the_others_are_renewed() {
     frozen.cont();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_the_new_master_knows_is_kept_and_renewed_there() {
     needs!(redis_7);
     let cluster = RedisCluster::start(IMPATIENT);
     let locks = manager(&cluster).await;
     let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");
     let first = cluster.master_of("lockkit:k");
-    let replica = replica_of(&cluster, first);
-    replica.cli(&["CLUSTER", "FAILOVER"]);
-    wait::eventually("the master has given way", async || {
-        replica.role() == "master"
-    })
-    .await;
+    let replica = cluster.replica_of(first);
+    tokio::task::block_in_place(|| cluster.promote(replica));
     let ends = || replica.cli(&["PEXPIRETIME", "lockkit:k"]);
     let before = ends();
     wait::eventually("the lock is renewed", async || ends() != before).await;

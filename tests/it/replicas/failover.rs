@@ -51,16 +51,12 @@ async fn held_by_two_in_a_cluster(fate: Fate) -> Duration {
     let load = Load::start(&url, "{load}").await;
     wait::eventually("the load runs", async || load.granted() > 20).await;
     let first = cluster.master_of("lockkit:{load}");
-    let nodes = cluster.nodes();
-    let index = nodes.iter().position(|node| node.port() == first.port());
-    let replica = &nodes[index.expect("a master") + nodes.len() / 2];
+    let replica = cluster.replica_of(first);
     let granted = tokio::task::block_in_place(|| {
         match fate {
             Fate::Killed => first.kill(),
             Fate::Frozen => first.stop(),
-            Fate::Replaced => {
-                replica.cli(&["CLUSTER", "FAILOVER"]);
-            }
+            Fate::Replaced => cluster.promote(replica),
         }
         wait::until("the replica is the master", || replica.role() == "master");
         let granted = load.granted();

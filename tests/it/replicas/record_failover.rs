@@ -76,9 +76,7 @@ async fn records_outlive_a_node_of_a_cluster() {
     let locks = manager(&cluster.url(), 1).await;
     leaves_records(&locks).await;
     let first = cluster.master_of(&format!("lockkit:{}", key(0)));
-    let nodes = cluster.nodes();
-    let index = nodes.iter().position(|node| node.port() == first.port());
-    let replica = &nodes[index.expect("a master") + nodes.len() / 2];
+    let replica = cluster.replica_of(first);
     tokio::task::block_in_place(|| {
         first.kill();
         wait::until("the replica is the master", || replica.role() == "master");

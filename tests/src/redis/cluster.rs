@@ -1,7 +1,7 @@
 //! Runs a Redis cluster: masters that share the keys, and their replicas.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::options::PortKind;
 use crate::{RedisOptions, RedisServer, wait};
@@ -183,6 +183,38 @@ impl RedisCluster {
         masters.retain(|node| node.try_cli(&["EXISTS", key]).is_ok());
         assert_eq!(masters.len(), 1, "one master has the key");
         masters[0]
+    }
+
+    /// Returns the replica that a master had when the cluster was started.
+    ///
+    /// # Panics
+    ///
+    /// When the server was not started as a master of this cluster.
+    #[track_caller]
+    pub fn replica_of(&self, master: &RedisServer) -> &RedisServer {
+        let mut masters = self.nodes[..self.masters].iter();
+        let index = masters.position(|node| node.port() == master.port());
+        &self.nodes[self.masters + index.expect("a master")]
+    }
+
+    /// Asks a replica to take its master's place, and waits until it has it.
+    ///
+    /// The replica gives up when the election takes more than 5 s, as on a busy machine. It is then asked again.
+    ///
+    /// # Panics
+    ///
+    /// When it does not become the master.
+    #[track_caller]
+    pub fn promote(&self, replica: &RedisServer) {
+        let gives_up = Duration::from_secs(6);
+        let mut asked: Option<Instant> = None;
+        wait::until("the replica is the master", || {
+            if asked.is_none_or(|asked| asked.elapsed() > gives_up) {
+                replica.cli(&["CLUSTER", "FAILOVER"]);
+                asked = Some(Instant::now());
+            }
+            replica.role() == "master"
+        });
     }
 
     /// Sends a command about a key to the node that has the key.
