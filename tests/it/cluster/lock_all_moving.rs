@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockGuard, LockManager, LockRequest};
 use lock_tests::{RedisCluster, needs, wait};
 
 use super::migration::Move;
-use super::{kind, long, manager};
+use super::{kind, manager};
 use crate::conformance::shared_cluster;
 use crate::steps::OUTLIVED;
 
@@ -69,35 +69,4 @@ async fn while_their_slot_moves_several_keys_are_taken_renewed_refused_and_relea
     is_refused(&locks, keys).await;
     next.release().await.expect("held");
     assert_eq!(ends(cluster, keys), ["-2"; 3], "no key is left");
-}
-
-#[tokio::test]
-async fn keys_of_three_slots_are_renewed_and_released_while_one_slot_moves_and_when_it_has_moved() {
-    needs!(redis_7);
-    let cluster = shared_cluster();
-    let (locks, other) = (manager(cluster).await, manager(cluster).await);
-    let keys = ["apart:a", "apart:b", "apart:c"];
-    let mut last = None;
-    for ends_moved in [false, true] {
-        let guard = all(&locks, keys).acquire().await.expect("free");
-        assert!(last < Some(guard.fencing_token()), "fencing tokens rise");
-        last = Some(guard.fencing_token());
-        let moving = Move::begin(cluster, &name("apart:b"));
-        moving.keys_move(&name("apart:b"));
-        two_ttls(&guard).await;
-        is_refused(&other, keys).await;
-        if ends_moved {
-            moving.end();
-            two_ttls(&guard).await;
-            guard.release().await.expect("held");
-        } else {
-            guard.release().await.expect("held");
-            moving.end();
-        }
-        assert_eq!(ends(cluster, keys), ["-2"; 3], "no key is left");
-    }
-    let next = other.lock_all(keys).ttl(long()).acquire().await;
-    let next = next.expect("free");
-    assert!(Some(next.fencing_token()) > last);
-    next.release().await.expect("held");
 }

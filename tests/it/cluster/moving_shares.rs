@@ -1,9 +1,7 @@
 //! Tests readers and permits of a key whose slot is on its way from one node to another.
 
-use std::time::Instant;
-
-use lock_core::{ErrorKind, LockGuard, LockManager, LockRequest};
-use lock_tests::{RedisCluster, RedisServer, needs, wait};
+use lock_core::{ErrorKind, LockManager, LockRequest};
+use lock_tests::{RedisCluster, RedisServer, needs};
 
 use super::migration::Move;
 use super::{PATIENT, kind, long, manager};
@@ -18,70 +16,12 @@ fn name(key: &str) -> String {
     format!("lockkit:{key}")
 }
 
-/// Waits until the shares have been held for two more of their ttls, or one is lost.
-async fn two_ttls(shares: &[&LockGuard]) {
-    let began = Instant::now();
-    let are_valid = || shares.iter().all(|share| share.is_valid());
-    wait::eventually("the shares outlive their ttl", async || {
-        began.elapsed() > OUTLIVED * 2 || !are_valid()
-    })
-    .await;
-    assert!(are_valid());
-}
-
 /// Checks that no key of the lock is left on either node but the mark.
 fn is_free(cluster: &RedisCluster, key: &str) {
     for node in cluster.masters() {
         let left = node.keys().into_iter().filter(|left| left.contains(key));
         let left: Vec<_> = left.filter(|left| !left.contains("!f")).collect();
         assert!(left.is_empty(), "{left:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_lone_share_outlives_its_ttl_while_its_slot_moves() {
-    needs!(redis);
-    let cluster = shared_cluster();
-    let (locks, other) = (manager(cluster).await, manager(cluster).await);
-    let key = "{lone share}";
-    for permits in [None, Some(3)] {
-        let request = locks.lock(key).ttl(OUTLIVED);
-        let request = match permits {
-            Some(permits) => request.permits(permits),
-            None => request.read(),
-        };
-        let share = request.acquire().await.expect("free");
-        let moving = Move::begin(cluster, &name(key));
-        two_ttls(&[&share]).await;
-        moving.keys_move(&name(key));
-        two_ttls(&[&share]).await;
-        assert_eq!(kind(other.lock(key).acquire().await), ErrorKind::Busy);
-        share.release().await.expect("held");
-        let writer = other.lock(key).ttl(long()).acquire().await.expect("free");
-        moving.end();
-        writer.release().await.expect("held");
-        is_free(cluster, key);
-    }
-}
-
-#[tokio::test]
-async fn readers_beside_one_another_outlive_their_ttl_while_their_keys_are_on_two_nodes() {
-    needs!(redis);
-    let cluster = shared_cluster();
-    let (locks, other) = (manager(cluster).await, manager(cluster).await);
-    let key = "{parted readers}";
-    for moves in [name(key), "lockkit:!st:".to_owned()] {
-        let first = reader(&locks, key).acquire().await.expect("free");
-        let second = reader(&other, key).acquire().await.expect("a reader");
-        let moving = Move::begin(cluster, &name(key));
-        moving.keys_move(&moves);
-        two_ttls(&[&first, &second]).await;
-        first.release().await.expect("held");
-        two_ttls(&[&second]).await;
-        assert_eq!(kind(other.lock(key).acquire().await), ErrorKind::Busy);
-        moving.end();
-        second.release().await.expect("held");
-        is_free(cluster, key);
     }
 }
 

@@ -88,34 +88,6 @@ fn in_a_row(tokens: &Mutex<Vec<u64>>) -> usize {
 }
 
 #[tokio::test]
-async fn a_lease_that_went_from_task_to_task_and_ran_out_is_followed_by_a_higher_token() {
-    needs!(redis);
-    // The last lease is one that the process asked for, or one that was handed over.
-    for given in [false, true] {
-        let server = behind();
-        let proxy = Proxy::to(server.address());
-        let locks = warm(&proxy, Duration::from_secs(5)).await;
-        let owner = manager(&server.url()).await;
-        let first = owner.lock("k").ttl(long()).acquire().await.expect("free");
-        if !given {
-            first.release().await.expect("held");
-            let tokens = tasks(&locks, 4);
-            wait::eventually("the lease is passed on", async || in_a_row(&tokens) > 2).await;
-            the_next_token_is_higher(&server, &proxy, &tokens).await;
-            continue;
-        }
-        let tokens = tasks(&locks, 4);
-        wait::eventually("the waiters are queued", async || {
-            server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
-        })
-        .await;
-        first.release().await.expect("held");
-        wait::eventually("the lease is passed on", async || in_a_row(&tokens) > 2).await;
-        the_next_token_is_higher(&server, &proxy, &tokens).await;
-    }
-}
-
-#[tokio::test]
 async fn a_lease_that_stayed_in_its_process_and_ran_out_is_followed_by_a_higher_token() {
     needs!(redis);
     let server = behind();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lock_core::{LockManager, Renew, Wait};
+use lock_core::{LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::{Waiter, all_is_answered, its_turn, long, manager, warm};
@@ -95,43 +95,6 @@ async fn a_hand_over_is_one_command() {
     assert_eq!(sent["evalsha"], 1, "only the release is sent: {sent:?}");
     assert!(guard.is_valid());
     guard.release().await.expect("held");
-}
-
-#[tokio::test]
-async fn a_lock_that_was_handed_over_gets_its_full_ttl_with_and_without_renewal() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let owner = manager(&server.url()).await;
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
-    for renew in [Renew::Auto, Renew::Off] {
-        let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-        let request = locks.lock("k").ttl(long()).renew(renew);
-        let waiter = tokio::spawn(request.wait(Wait::Forever).acquire());
-        wait::eventually("the waiter is queued", async || {
-            server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
-        })
-        .await;
-        all_is_answered(&locks).await;
-        // The grant is pushed, and the proxy holds back what lengthens it.
-        proxy.set(Direction::Requests, Flow::Hold);
-        guard.release().await.expect("held");
-        let guard = its_turn(waiter).await;
-        assert!(
-            guard.remaining() <= Duration::from_secs(2),
-            "the waiter has a grant at first"
-        );
-        proxy.pass();
-        wait::eventually("the server has the full ttl", async || {
-            pttl(&server) > 30_000
-        })
-        .await;
-        wait::eventually("the owner knows the full ttl", async || {
-            guard.remaining() > long() / 2
-        })
-        .await;
-        guard.release().await.expect("held");
-    }
 }
 
 #[tokio::test]

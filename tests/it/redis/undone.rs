@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use lock_core::{ErrorKind, LockGuard, LockManager, Wait};
+use lock_core::ErrorKind;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::{keys, kind, long, manager, warm};
@@ -75,47 +75,4 @@ async fn acquires_with_too_little_time_leave_nothing() {
     let left = locks.drain(wait::PATIENCE).await;
     assert_eq!((left.held(), left.releasing()), (0, 0));
     assert!(keys(&server).is_empty());
-}
-
-/// Acquires `k` through a proxy that delivers nothing on its present connections. The first request of the acquire uses the
-/// old connection, and the second a new one.
-async fn taken_by_the_second_request(
-    proxy: &Proxy,
-    locks: &LockManager,
-    ttl: Duration,
-) -> LockGuard {
-    proxy.freeze();
-    // No answer comes, so after a while the manager replaces the connection.
-    let first = locks.lock("other").ttl(long()).acquire();
-    assert_eq!(kind(first.await), ErrorKind::Unavailable);
-    loop {
-        let request = locks.lock("k").ttl(ttl).wait(Wait::For(long()));
-        if let Ok(guard) = request.acquire().await {
-            return guard;
-        }
-    }
-}
-
-/// Delivers the late requests, and checks that they are undone. Their ttl is a minute, so a key that is gone before was
-/// undone.
-async fn late_requests_are_undone(proxy: &Proxy, server: &RedisServer) {
-    proxy.thaw();
-    wait::eventually("the late request is undone", async || {
-        keys(server).is_empty()
-    })
-    .await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    wait::eventually("no key comes back", async || keys(server).is_empty()).await;
-}
-
-#[tokio::test]
-async fn a_late_request_of_an_old_connection_is_undone_after_a_downgrade_too() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_millis(400)).await;
-    let writer = taken_by_the_second_request(&proxy, &locks, long()).await;
-    let reader = writer.downgrade().await.expect("held");
-    reader.release().await.expect("held");
-    late_requests_are_undone(&proxy, &server).await;
 }

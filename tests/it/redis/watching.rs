@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lock_core::test_util::ManualClock;
 use lock_core::{LockGuard, LockManager, Watch};
-use lock_tests::{Proxy, RedisServer, needs, wait};
+use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::{keys, long, manager, taken};
@@ -165,50 +165,4 @@ async fn without_a_right_an_owner_notices_a_deletion_at_its_next_renewal() {
         told(&guard).await;
         assert!(keys(&server).is_empty());
     }
-}
-
-#[tokio::test]
-async fn after_reconnecting_all_locks_are_renewed_and_watched_long_before_their_next_renewal() {
-    needs!(redis_7);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let (locks, clock) = timeless(&proxy.redis_url()).await;
-    let mut guards = Vec::new();
-    for key in 0..20 {
-        let request = locks.lock(format!("k{key}")).ttl(long());
-        let guard = request.watch(Watch::AtOnce).acquire().await;
-        guards.push(guard.expect("free"));
-    }
-    until_watched(&server, 1).await;
-    // A pause between two looks lets the renewals of all locks be sent.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    server.reset_stats();
-    proxy.cut();
-    // The regular renewals are due after ten seconds.
-    let mut passed = Duration::ZERO;
-    let most = Duration::from_secs(6);
-    let pexpires = || server.commandstats().get("pttl").copied().unwrap_or(0);
-    wait::eventually("the manager listens again", async || {
-        server.commandstats().contains_key("subscribe")
-    })
-    .await;
-    let mut passes = || {
-        if passed < most {
-            passed += Duration::from_millis(50);
-            clock.advance(Duration::from_millis(50));
-        }
-    };
-    wait::eventually("all locks are renewed", async || {
-        passes();
-        pexpires() >= 20 && watches(&server) > 0
-    })
-    .await;
-    server.cli(&["DEL", "lockkit:k7"]);
-    // Some of the twenty may have been renewed twice, and this lock not yet.
-    wait::eventually("the owner is told", async || {
-        passes();
-        !guards[7].is_valid()
-    })
-    .await;
-    assert!(guards[8].is_valid());
 }
