@@ -20,6 +20,9 @@ impl Ledger {
                 if call.owning == Owning::Alone {
                     continue;
                 }
+                if self.meets_an_end_by_time(&of_key, call, entered, slack) {
+                    continue;
+                }
                 let passed = of_key.iter().copied().find(|other| {
                     let it = &self.calls[*other];
                     it.owning.excludes(call.owning)
@@ -38,6 +41,25 @@ impl Ledger {
                 }
             }
         }
+    }
+
+    /// Returns whether a share may have met the end of a lease that nobody renews, because its owner was not polled since it
+    /// asked. The waiters ask when the lease is over, and the first process that asks then has the key.
+    fn meets_an_end_by_time(
+        &self,
+        of_key: &[usize],
+        call: &Call,
+        entered: u64,
+        slack: u64,
+    ) -> bool {
+        of_key.iter().any(|other| {
+            let it = &self.calls[*other];
+            let ends = it.asked + it.ttl;
+            it.process != call.process
+                && it.rests.is_some_and(|until| until > ends)
+                && ends <= entered
+                && call.asked <= ends + 2 * slack
+        })
     }
 
     /// Returns whether a waiter stood in the store's queue by `time`, and not behind another one of its process.
@@ -63,5 +85,37 @@ impl Ledger {
                 && it.answered.is_some_and(|answered| answered < call.asked)
                 && it.left.is_some_and(|left| Some(left) > call.answered)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, calm, rules};
+    use super::*;
+    use crate::plan::Verb;
+    use crate::world::SECOND;
+
+    #[test]
+    fn a_share_passes_a_waiter_only_when_a_lease_ends_whose_owner_is_not_polled() {
+        // An owner with a ttl of a second asks at second 2, and is not polled before this second. A share enters at this one.
+        let is_broken = |polled: Option<u64>, entered: u64| {
+            let mut plan = calm();
+            plan.verbs = vec![Verb::Read];
+            plan.latency = 1;
+            let mut ledger = Ledger::default();
+            let owner = asks(&mut ledger, Owning::Alone, None, 2, Some(9));
+            ledger.calls[owner].rests = polled.map(|until| until * SECOND);
+            let waiter = asks(&mut ledger, Owning::Alone, None, 2, Some(8));
+            ledger.calls[waiter].process = 1;
+            let share = asks(&mut ledger, Owning::READER, None, entered, Some(entered));
+            ledger.calls[share].process = 2;
+            ledger.calls[share].left = Some(7 * SECOND);
+            ledger.check_share_order(&plan);
+            rules(&ledger).contains(&"a share passes an earlier waiter")
+        };
+        assert!(!is_broken(Some(9), 3));
+        assert!(is_broken(None, 3));
+        assert!(is_broken(Some(2), 3));
+        assert!(is_broken(Some(9), 4));
     }
 }
