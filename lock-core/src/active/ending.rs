@@ -1,4 +1,4 @@
-//! The end of a lease: closing it in this process, and describing it to the store.
+//! The end of a lease in this process, and what its owner wishes for its end in the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::{ActiveLease, LeaseState, count_loss};
 use crate::base::clock::Moment;
 use crate::base::error::Error;
-use crate::base::record::{Record, RecordOutcome};
+use crate::base::record::Record;
 use crate::base::sync::{lock, wake_all};
 use crate::lease::{Loss, Phase};
-use crate::store::{Cooldown, Operation, Outcome, Release, Remembered, Replaced};
+use crate::store::{Cooldown, Release, Replaced};
 
 /// The result of [`ActiveLease::close`].
 pub(crate) enum Closed {
@@ -27,36 +27,12 @@ pub(crate) enum Detached {
     From(Phase, Moment),
 }
 
-/// The operation that ends a held lease in the store.
-#[derive(Clone, Debug)]
-pub(crate) enum Ending {
-    Release,
-    Vacate,
-    Cool(Cooldown),
-    Remember(Arc<Record>),
-}
-
-impl Ending {
-    pub(crate) fn of(&self, release: Release) -> Operation {
-        match self {
-            Ending::Release => Operation::Release(release),
-            Ending::Vacate => Operation::Vacate(release),
-            Ending::Cool(cooldown) => Operation::Cool(release, *cooldown),
-            Ending::Remember(record) => Operation::Remember(release, Arc::clone(record)),
-        }
-    }
-
-    /// Notes the store's answer, if it is one to a record.
-    pub(crate) fn note(&self, outcome: &Outcome) {
-        if let (Ending::Remember(record), Outcome::Remembered(remembered)) = (self, outcome) {
-            record.note(match remembered {
-                Remembered::Yes => RecordOutcome::Stored,
-                Remembered::Unacknowledged => RecordOutcome::Unacknowledged,
-                Remembered::Absent | Remembered::Other => RecordOutcome::Lost,
-                Remembered::NoRoom => RecordOutcome::Failed,
-            });
-        }
-    }
+/// The owner's wishes for the end of its lease.
+pub(crate) struct Wishes {
+    pub(crate) record: Option<Arc<Record>>,
+    pub(crate) cooldown: Cooldown,
+    /// Leaves the key free for clients of other libraries for a moment.
+    pub(crate) gap: bool,
 }
 
 impl ActiveLease {
@@ -136,20 +112,15 @@ impl ActiveLease {
         }
     }
 
-    /// Returns the operation that ends this lease in the store.
-    pub(crate) fn ending(&self) -> Ending {
+    pub(crate) fn wishes(&self) -> Wishes {
         let state = lock(&self.state);
-        if let Some(record) = &state.record {
-            return Ending::Remember(Arc::clone(record));
-        }
-        let cooldown = Cooldown {
-            span: Duration::from_millis(u64::from(state.cooldown_millis)),
-            until_millis: state.cool_until_millis,
-        };
-        match (cooldown == Cooldown::default(), state.gap) {
-            (true, false) => Ending::Release,
-            (true, true) => Ending::Vacate,
-            (false, _) => Ending::Cool(cooldown),
+        Wishes {
+            record: state.record.clone(),
+            cooldown: Cooldown {
+                span: Duration::from_millis(u64::from(state.cooldown_millis)),
+                until_millis: state.cool_until_millis,
+            },
+            gap: state.gap,
         }
     }
 

@@ -38,7 +38,7 @@ use crate::store::Extension;
 
 use bodies::Bodies;
 pub(crate) use bodies::{Turn, new_turn};
-pub(crate) use ending::{Closed, Detached, Ending};
+pub(crate) use ending::{Closed, Detached};
 use group::Membership;
 pub use held_long::LongHoldObserver;
 use held_long::tell_held_long;

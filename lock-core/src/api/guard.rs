@@ -7,20 +7,14 @@ use std::time::Duration;
 
 use tracing::{Instrument, Span};
 
-use crate::active::ActiveLease;
 use crate::api::handle::LockHandle;
-use crate::base::all::all;
 use crate::base::error::Error;
 use crate::base::options::cooldown_millis;
 use crate::base::telemetry;
 use crate::engine::Engine;
 use crate::engine::acquired::Acquired;
-use crate::engine::cleanup::{Cleanup, Step};
+use crate::engine::ending::Ended;
 use crate::engine::reentry::Level;
-use crate::engine::release::Ended;
-use crate::lease::{Loss, Phase};
-use crate::queue::ReleaseState;
-use crate::store::{Lane, Outcome, Released, Remembered};
 
 /// Owns a held lock until the guard is released or dropped.
 ///
@@ -175,118 +169,15 @@ impl LockGuard {
     /// means that the work is done, so the request's `cooldown` applies.
     pub fn release_in_background(mut self) {
         self.work_is_done();
-        let (first, others) = self.end();
-        for ended in std::iter::once(first).chain(others) {
-            match ended {
-                Ended::Held(lease) => self.handle.engine.release_deferred(&lease),
-                ended => self.handle.engine.tell_later(ended),
-            }
-        }
+        let ended = self.end();
+        self.handle.engine.tell_deferred(ended);
     }
 
     async fn give_back(mut self, patience: Duration) -> Option<Result<(), Error>> {
         self.work_is_done();
-        let (ended, others) = self.end();
-        if !others.is_empty() {
-            return Box::pin(self.give_all_back(ended, others, patience)).await;
-        }
-        let (lease, loss) = match ended {
-            Ended::Held(lease) => (lease, None),
-            // The token in the store decides about the record, and not the belief of this process.
-            Ended::Lost(lease, loss) if lease.record().is_some() => (lease, Some(loss)),
-            Ended::Lost(lease, loss) => {
-                self.handle.engine.discard(&lease, loss);
-                return Some(Err(lease.loss_error(loss)));
-            }
-            // Kept work or a body inside ends the lease later, unless it is lost.
-            Ended::Nothing => {
-                let lease = &self.handle.lease;
-                return Some(match self.handle.engine.phase(lease) {
-                    Phase::Lost(loss) => Err(lease.loss_error(loss)),
-                    _ => Ok(()),
-                });
-            }
-        };
-        let released = self.tell_store(&lease, patience).await;
-        match loss {
-            Some(loss) => Some(Err(lease.loss_error(loss))),
-            None => released,
-        }
-    }
-
-    /// Gives back the leases of several keys, all at once.
-    async fn give_all_back(
-        &self,
-        first: Ended,
-        others: Vec<Ended>,
-        patience: Duration,
-    ) -> Option<Result<(), Error>> {
-        let engine = &self.handle.engine;
-        let mut lost = None;
-        let mut held = Vec::with_capacity(others.len() + 1);
-        for ended in std::iter::once(first).chain(others) {
-            match ended {
-                Ended::Held(lease) => held.push(lease),
-                Ended::Lost(lease, loss) => {
-                    engine.discard(&lease, loss);
-                    // The key that was lost says more than those that were lost with it.
-                    if lost.is_none() || loss != Loss::OtherKey {
-                        lost = Some(lease.loss_error(loss));
-                    }
-                }
-                Ended::Nothing => {}
-            }
-        }
-        let answers = all(held.iter().map(|lease| self.tell_store(lease, patience))).await;
-        if let Some(error) = lost {
-            return Some(Err(error));
-        }
-        let confirmed = answers.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(confirmed.into_iter().collect())
-    }
-
-    /// Tells the store of the end of the lease, and waits for its answer.
-    async fn tell_store(
-        &self,
-        lease: &Arc<ActiveLease>,
-        patience: Duration,
-    ) -> Option<Result<(), Error>> {
-        let engine = &self.handle.engine;
-        let mut returning = Returning {
-            engine,
-            lease: Some(lease),
-        };
-        let ending = lease.ending();
-        let answer = engine
-            .store
-            .execute(ending.of(lease.release()), Lane::of_this_task());
-        let overdue = engine.now() + patience;
-        match engine.timers.before(overdue, answer).await {
-            Some(outcome) if outcome.has_ended() => {
-                returning.lease = None;
-                ending.note(&outcome);
-                engine.queue.leave(lease, ReleaseState::Nothing);
-                let no_room = matches!(outcome, Outcome::Remembered(Remembered::NoRoom));
-                // Without room the token has to stay.
-                if lease.has_late_duplicate() && !no_room {
-                    Cleanup::of(engine, lease, Step::Nothing).submit();
-                }
-                Some(match outcome {
-                    Outcome::Released(Released::Yes)
-                    | Outcome::Remembered(Remembered::Yes | Remembered::Unacknowledged) => Ok(()),
-                    _ if no_room => Err(Error::unavailable(
-                        "the store has no memory for the record; the key stays taken for one more ttl",
-                    )
-                    .with_key(&lease.key)),
-                    _ => Err(lease.loss_error(Loss::NotOurs)),
-                })
-            }
-            Some(Outcome::Failed(failure)) if failure.is_final() => {
-                Some(Err(failure.error.with_key(&lease.key)))
-            }
-            // The release is not confirmed, so `Returning` continues it in the background.
-            _ => None,
-        }
+        let ended = self.end();
+        let LockHandle { engine, lease, .. } = &self.handle;
+        engine.tell_now(lease, ended, patience).await
     }
 
     /// Ends the ownership in this process; the caller tells the store.
@@ -304,20 +195,6 @@ impl LockGuard {
     }
 }
 
-/// A release in flight, which continues in the background if dropped before the answer.
-struct Returning<'a> {
-    engine: &'a Arc<Engine>,
-    lease: Option<&'a Arc<ActiveLease>>,
-}
-
-impl Drop for Returning<'_> {
-    fn drop(&mut self) {
-        if let Some(lease) = self.lease {
-            self.engine.release_later(lease);
-        }
-    }
-}
-
 impl Deref for LockGuard {
     type Target = LockHandle;
 
@@ -329,10 +206,8 @@ impl Deref for LockGuard {
 impl Drop for LockGuard {
     fn drop(&mut self) {
         if !self.ended {
-            let (first, others) = self.end();
-            for ended in std::iter::once(first).chain(others) {
-                self.handle.engine.tell_later(ended);
-            }
+            let ended = self.end();
+            self.handle.engine.tell_later(ended);
         }
         // This comes last, because `drain` waits for it. By now, an awaited release that was
         // dropped is a cleanup, and an answered release is done.

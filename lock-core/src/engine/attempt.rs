@@ -1,12 +1,13 @@
 //! An attempt to acquire a lease, and its undoing if it is given up.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
+use std::{mem, slice};
 
 use super::Engine;
-use super::cleanup::{Cleanup, Step};
+use super::ending::Way;
+use super::ending::cleanup::Cleanup;
+use super::question::send;
 use super::spec::LockSpec;
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
@@ -30,15 +31,15 @@ pub(crate) enum Asked {
 /// A lease that is being asked for. The keeper is armed before the first byte is sent. An attempt that is
 /// dropped without being settled is undone, whatever may still be on its way.
 pub(crate) struct Attempt {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
     pub(super) lease: Arc<ActiveLease>,
-    lane: Lane,
-    /// Whether the store may know the lease: in its queue, or by a send that was not answered.
-    known: bool,
+    pub(super) lane: Lane,
+    /// Whether the store may know the lease by an earlier question: in its queue, or because that was not answered.
+    pub(super) known: bool,
     /// The time at which the last question was sent.
     pub(crate) asked: Moment,
     /// Whether a send waits for its answer at this moment.
-    in_flight: bool,
+    pub(super) in_flight: bool,
     /// Whether it may have met the previous lease, though the release of that was sent first.
     pub(crate) was_behind: bool,
     /// The newest reading of the server's clock, from the answer to the last send.
@@ -50,7 +51,9 @@ pub(crate) struct Attempt {
     arrives_by: Moment,
     /// Kept while a question is sent, so that a drain of another thread, which may undo it before, waits until it is
     /// undone behind.
-    sending: Option<OpenTask>,
+    pub(super) sending: Option<OpenTask>,
+    /// The place of the asking task among those that a change of the lease wakes.
+    pub(super) waker: Option<u32>,
 }
 
 impl Attempt {
@@ -89,6 +92,7 @@ impl Attempt {
             settled: false,
             arrives_by: Moment(0),
             sending: None,
+            waker: None,
         }
     }
 
@@ -110,70 +114,19 @@ impl Attempt {
         let behind = before.is_some_and(|before| before.is_on(way));
         let replaces = before.filter(|_| !behind).map(|before| before.lease);
         let operation = Operation::Acquire(self.lease.acquire(queueing, replaces, self.known));
-        self.asked = sent;
-        self.lease.ask(sent + patience);
-        engine.keeper.arm(&self.lease);
-        let known = std::mem::replace(&mut self.known, true);
-        self.in_flight = true;
-        self.anchor = None;
-        let mut answer = engine.store.execute(operation, self.lane);
-        let mut waker = None;
-        // Before the lease is looked at: a drain closes it, and then waits.
-        self.sending = Some(engine.keeper.open_task());
-        let outcome = poll_fn(|context| {
-            // A question that was undone must not be sent.
-            if self.lease.is_closed() {
-                return Poll::Ready(Err(Displaced));
-            }
-            if let Poll::Ready(outcome) = answer.as_mut().poll(context) {
-                return Poll::Ready(Ok(Some(outcome)));
-            }
-            // The first poll sends the request, so it reads no clock.
-            let sent_now = waker.is_none();
-            if sent_now {
-                if self.lease.is_closed() {
-                    return Poll::Ready(Err(Displaced));
-                }
-                self.sending = None;
-            }
-            self.lease.wake_on_change(&mut waker, context.waker());
-            if !sent_now && engine.now() >= sent + patience {
-                Poll::Ready(Ok(None))
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
-        self.lease.forget_waker(waker);
-        let Ok(outcome) = outcome else {
+        self.is_asked(sent, patience);
+        let answer = send(operation, slice::from_mut(self), patience).await;
+        let Ok(answer) = answer else {
             return Asked::Displaced;
         };
-        if !self.lease.is_closed() {
-            self.sending = None;
-        }
-        self.in_flight = false;
-        let (outcome, repeated) = match outcome {
-            Some(Outcome::Repeated(outcome)) => (Some(*outcome), true),
-            outcome => (outcome, false),
-        };
-        if repeated {
-            self.arrives_by = engine.note_late_duplicate(&self.lease);
-        }
-        match outcome {
-            Some(Outcome::Granted(fence)) if self.lease.grant(sent, fence) => {
-                engine.keeper.arm(&self.lease);
-                count(engine, &mut self.counts);
-                Asked::Granted
-            }
-            Some(Outcome::Granted(_)) if self.lease.is_closed() => {
-                self.in_flight = true;
-                Asked::Displaced
-            }
-            Some(Outcome::Granted(_)) => Asked::Failed(Failure::unanswered(
+        match answer {
+            Ok(Outcome::Granted(fence)) if self.granted(sent, fence) => Asked::Granted,
+            Ok(Outcome::Granted(_)) if self.lease.is_closed() => Asked::Displaced,
+            Ok(Outcome::Granted(_)) => Asked::Failed(Failure::unanswered(
                 "the store's answer came after the ttl had run out",
             )),
-            Some(Outcome::Busy(refusal)) => {
-                self.known = queueing == Queueing::Always || refusal.queued || known || repeated;
+            Ok(Outcome::Busy(refusal)) => {
+                self.known |= queueing == Queueing::Always || refusal.queued;
                 self.was_behind = behind;
                 let server = refusal.server_time;
                 self.anchor = server.map(|server| Anchor {
@@ -182,24 +135,54 @@ impl Attempt {
                 });
                 Asked::Busy(refusal)
             }
-            Some(Outcome::Failed(failure)) => {
-                self.known = known || failure.ambiguous || failure.queued;
-                if failure.ambiguous {
-                    self.arrives_by = engine.note_late_duplicate(&self.lease);
-                }
-                Asked::Failed(failure)
-            }
-            Some(_) => {
-                self.arrives_by = engine.note_late_duplicate(&self.lease);
+            Ok(_) => {
+                self.may_arrive_late();
                 Asked::Failed(Failure::not_understood())
             }
-            None => {
-                self.arrives_by = engine.note_late_duplicate(&self.lease);
-                Asked::Failed(Failure::unanswered(format!(
-                    "the store gave no answer within {patience:?}"
-                )))
-            }
+            Err(failure) => Asked::Failed(failure),
         }
+    }
+
+    /// Notes that a question is about to be sent.
+    fn is_asked(&mut self, sent: Moment, patience: Duration) {
+        self.asked = sent;
+        self.lease.ask(sent + patience);
+        self.engine.keeper.arm(&self.lease);
+        self.in_flight = true;
+        self.anchor = None;
+    }
+
+    /// Notes a grant. `false`: it comes too late.
+    #[must_use]
+    pub(super) fn granted(&mut self, sent: Moment, fence: FencingToken) -> bool {
+        let counts = self.lease.grant(sent, fence);
+        self.known = true;
+        // Another task has undone the question, and its answer may have come before that.
+        self.in_flight = !counts && self.lease.is_closed();
+        if counts {
+            self.is_held();
+        }
+        counts
+    }
+
+    /// Has the keeper renew the lease, and counts it as a guard, once.
+    fn is_held(&mut self) {
+        self.engine.keeper.arm(&self.lease);
+        if !mem::replace(&mut self.counts, true) {
+            self.engine.keeper.guard_made();
+        }
+    }
+
+    /// Notes that the last question, or a copy of it, may still arrive.
+    pub(super) fn may_arrive_late(&mut self) {
+        self.known = true;
+        self.lease.note_late_duplicate();
+        self.arrives_by = self.engine.now() + self.engine.store.limits().late_duplicate;
+    }
+
+    /// Notes that the question is not sent after all.
+    pub(super) fn is_not_sent(&mut self) {
+        self.in_flight = false;
     }
 
     /// When to ask once more although the last answer was a refusal: an earlier question may be granted behind it, in the
@@ -225,39 +208,8 @@ impl Attempt {
             return Ok(false);
         }
         self.was_behind = before.is_some();
-        self.asked = sent;
-        self.lease.ask(sent + patience);
-        self.engine.keeper.arm(&self.lease);
-        self.known = true;
-        self.in_flight = true;
+        self.is_asked(sent, patience);
         Ok(true)
-    }
-
-    /// The way of the question.
-    pub(super) fn lane(&self) -> Lane {
-        self.lane
-    }
-
-    /// Notes the grant of all keys. `false`: it comes too late.
-    #[must_use]
-    pub(super) fn granted_with_others(&mut self, sent: Moment, fence: FencingToken) -> bool {
-        let counts = self.lease.grant(sent, fence);
-        // Another task has undone the question, and its answer may have come before that.
-        self.in_flight = !counts && self.lease.is_closed();
-        if counts {
-            self.engine.keeper.arm(&self.lease);
-            count(&self.engine, &mut self.counts);
-        }
-        counts
-    }
-
-    /// Notes that the key was not taken. `maybe`: an earlier copy of the question may still take it.
-    pub(super) fn not_taken(&mut self, maybe: bool) {
-        self.in_flight = false;
-        self.known = maybe;
-        if maybe {
-            self.lease.note_late_duplicate();
-        }
     }
 
     /// Takes over a key that the store has handed to this waiter. `false`: the end of the grant is not known
@@ -271,8 +223,7 @@ impl Attempt {
             .and_then(|anchor| anchor.deadline(grant.ends, self.engine.now(), longest));
         let counts = deadline.is_some_and(|deadline| self.lease.take_over(deadline, grant.fence));
         if counts {
-            self.engine.keeper.arm(&self.lease);
-            count(&self.engine, &mut self.counts);
+            self.is_held();
         }
         counts
     }
@@ -280,13 +231,6 @@ impl Attempt {
     /// Ends the attempt, because a guard owns the lease from here on.
     pub(crate) fn settle(mut self) {
         self.settled = true;
-    }
-}
-
-/// Counts an attempt as a guard, once.
-fn count(engine: &Engine, counts: &mut bool) {
-    if !std::mem::replace(counts, true) {
-        engine.keeper.guard_made();
     }
 }
 
@@ -308,29 +252,24 @@ impl Attempt {
         // An attempt that has lost its turn is undone already, except for a question that it sent at that
         // very moment.
         let undone = engine.close(&self.lease) == Phase::Closed;
-        if self.known && !undone {
+        let known = self.known || self.in_flight;
+        if known && !undone {
             engine.queue.note_unreleased(&self.lease);
         }
-        if self.in_flight || (self.known && !undone) {
+        if self.in_flight || (known && !undone) {
             engine.undo(&self.lease, self.lane, self.in_flight);
         }
     }
 }
 
 impl Engine {
-    /// Notes that a question was given up. Returns the time by which it has arrived, or never will.
-    fn note_late_duplicate(&self, lease: &ActiveLease) -> Moment {
-        lease.note_late_duplicate();
-        self.now() + self.store.limits().late_duplicate
-    }
-
     /// Undoes the questions of a closed lease, which went by this lane.
     pub(super) fn undo(self: &Arc<Self>, lease: &ActiveLease, lane: Lane, in_flight: bool) {
         if in_flight {
             // Only an answer proves that no more of it will arrive.
             lease.note_late_duplicate();
         }
-        Cleanup::of(self, lease, Step::Undo(lane)).submit();
+        Cleanup::of(self, lease, Way::Undo(lane)).submit();
     }
 }
 

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::cleanup::{Cleanup, Step};
-use super::tickets::OpenSwap;
+use super::ending::Way;
+use super::ending::cleanup::Cleanup;
+use super::ending::swap::OpenSwap;
 use crate::active::ActiveLease;
 use crate::base::error::Error;
 use crate::base::options::Interop;
@@ -67,7 +68,7 @@ impl Engine {
                 swapping.granted(&share);
                 self.keeper.arm(&share);
                 if lease.has_late_duplicate() {
-                    Cleanup::of(self, lease, Step::Nothing).submit();
+                    Cleanup::of(self, lease, Way::LateDuplicate).submit();
                 }
                 Ok(share)
             }
@@ -120,7 +121,7 @@ impl Drop for Asking<'_> {
         }
         if !self.is_over {
             // The guard goes too, and its release takes another way, on which it may arrive before the question.
-            Cleanup::of(self.engine, self.share, Step::Undo(self.lane)).submit();
+            Cleanup::of(self.engine, self.share, Way::Undo(self.lane)).submit();
         }
     }
 }

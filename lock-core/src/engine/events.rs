@@ -13,7 +13,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::Engine;
-use super::cleanup::{Cleanup, Step};
+use super::ending::Way;
+use super::ending::cleanup::Cleanup;
 use crate::active::ActiveLease;
 use crate::base::holder_token::HolderToken;
 use crate::keeper::LeaseListener;
@@ -92,7 +93,7 @@ impl LeaseListener for Weak<Engine> {
         engine.has_lost(lease);
         if lease.noticed_phase() == Phase::Lost(Loss::NotOurs) {
             // A key that was deleted by hand is free, and its waiters do not know.
-            Cleanup::of(&engine, lease, Step::Leave).submit();
+            Cleanup::of(&engine, lease, Way::Leave).submit();
         }
     }
 

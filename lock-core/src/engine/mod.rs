@@ -7,15 +7,14 @@
 mod acquire;
 pub(crate) mod acquired;
 pub(crate) mod attempt;
-pub(crate) mod cleanup;
-mod deferred_release;
 mod downgrade;
+pub(crate) mod ending;
 mod events;
 pub(crate) mod inquiry;
 mod look;
 pub(crate) mod loss_watch;
+mod question;
 pub(crate) mod reentry;
-pub(crate) mod release;
 pub(crate) mod server_clock;
 pub(crate) mod several;
 mod share;

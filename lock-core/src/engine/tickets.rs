@@ -26,19 +26,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
-use super::cleanup::{Cleanup, Step};
+use super::ending::Way;
+use super::ending::cleanup::Cleanup;
+use super::ending::swap::OpenSwap;
 use crate::active::{ActiveLease, Detached};
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::fence::FencingToken;
 use crate::base::machine::{sleep, timeout};
 use crate::base::ticket::Ticket;
-use crate::keeper::OpenTask;
 use crate::lease::backoff::LONGEST;
 use crate::lease::deadline::surely_over;
 use crate::lease::{LeaseOptions, Loss, Phase};
 use crate::queue::ReleaseState;
-use crate::store::{AcquireRoute, Failure, Lane, Operation, Outcome, Release, Swap, Swapped};
+use crate::store::{AcquireRoute, Lane, Operation, Release, Swap, Swapped};
 
 const INSIDE: &str = "a ticket cannot be made while a call that has entered the lock still runs, or work that keeps it; \
      make it outside of that call, or when that call or work has ended";
@@ -90,7 +91,7 @@ impl Engine {
                 open.needs_no_undoing();
                 self.queue.leave(lease, ReleaseState::Nothing);
                 if lease.has_late_duplicate() {
-                    Cleanup::of(self, lease, Step::Nothing).submit();
+                    Cleanup::of(self, lease, Way::LateDuplicate).submit();
                 }
                 self.look_after_ticket(lease, pick_up);
                 Ok(ticket)
@@ -208,90 +209,6 @@ impl Engine {
         match self.store.limits().swaps {
             true => Ok(()),
             false => Err(Error::invalid(SEVERAL_SERVERS)),
-        }
-    }
-}
-
-/// A swap that is not answered yet. Dropped before, it is undone by the keeper.
-pub(super) struct OpenSwap {
-    engine: Arc<Engine>,
-    swap: Swap,
-    /// Gives the token back that is replaced.
-    release: Release,
-    /// Whether an acquire of that token may still arrive.
-    pub(super) late_duplicate: bool,
-    /// Its entry among the tasks that `drain` waits for; `None` once it needs no undoing.
-    open: Option<OpenTask>,
-}
-
-impl OpenSwap {
-    pub(super) fn new(engine: &Arc<Engine>, release: Release, swap: Swap) -> Self {
-        Self {
-            engine: Arc::clone(engine),
-            open: Some(engine.keeper.open_task()),
-            late_duplicate: false,
-            release,
-            swap,
-        }
-    }
-
-    /// Sends the swap. `ends`: a swap counts whose answer comes before the end of the lease that is replaced.
-    pub(super) async fn answer(&self, lane: Lane, ends: Moment) -> Result<Swapped, Failure> {
-        let engine = &self.engine;
-        let patience = engine.operation_timeout;
-        let overdue = engine.now() + patience;
-        let operation = Operation::Swap(self.swap.clone());
-        let answer = engine.store.execute(operation, lane);
-        let answer = match engine.timers.before(overdue, answer).await {
-            // Late copies of both requests could make the second token anew, when its owner has ended.
-            Some(Outcome::Repeated(_)) if self.late_duplicate => {
-                return Err(Failure::unanswered(
-                    "the connection broke while the lock was acquired and again now, so late copies of both requests may \
-                     still arrive; the lock is given back",
-                ));
-            }
-            // The first copy may have made the share, and other shares may have joined it. The value of the key then names none
-            // of them.
-            Some(Outcome::Repeated(answer)) if self.may_be_among_shares(&answer) => {
-                return Err(Failure::unanswered(
-                    "the connection broke while the lock became a share, and other shares have the key now; it is given back",
-                ));
-            }
-            Some(Outcome::Repeated(answer)) => Some(*answer),
-            answer => answer,
-        };
-        match answer {
-            Some(Outcome::Swapped(Swapped::Yes)) if engine.now() >= ends => Err(
-                Failure::unanswered("the store's answer came after the ttl had run out"),
-            ),
-            Some(Outcome::Swapped(swapped)) => Ok(swapped),
-            Some(Outcome::Failed(failure)) => Err(failure),
-            Some(_) => Err(Failure::not_understood()),
-            None => Err(Failure::unanswered(format!(
-                "the store gave no answer within {patience:?}"
-            ))),
-        }
-    }
-
-    fn may_be_among_shares(&self, answer: &Outcome) -> bool {
-        self.swap.to.share().is_some() && matches!(answer, Outcome::Swapped(Swapped::Other))
-    }
-
-    pub(super) fn needs_no_undoing(&mut self) {
-        self.open = None;
-    }
-}
-
-impl Drop for OpenSwap {
-    fn drop(&mut self) {
-        if let Some(open) = self.open.take() {
-            let undo = Cleanup::of_a_swap(
-                &self.engine,
-                self.release.clone(),
-                &self.swap,
-                self.late_duplicate,
-            );
-            undo.run_on_keeper(open);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::store::{Lane, Operation, Release};
 
 impl Queue {
     /// Ends an ownership: the next in line contends. The token is remembered until a
-    /// [`Cleanup`](crate::engine::cleanup::Cleanup), which follows this call, has seen to it.
+    /// [`Cleanup`](crate::engine::ending::cleanup::Cleanup), which follows this call, has seen to it.
     pub(crate) fn leave(self: &Arc<Self>, lease: &ActiveLease, left: ReleaseState) {
         self.leave_behind(lease, left, None);
     }

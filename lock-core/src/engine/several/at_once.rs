@@ -1,12 +1,11 @@
 //! One question for several keys, which the store answers with all of them or none.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use crate::base::error::Error;
 use crate::engine::acquired::{Acquired, Collected};
 use crate::engine::attempt::Attempt;
+use crate::engine::question::send;
 use crate::engine::spec::LockSpec;
 use crate::queue::{Contender, Occupied};
 use crate::store::{AcquireAll, Failure, Operation, Outcome, Refusal};
@@ -50,7 +49,7 @@ pub(super) async fn ask_at_once(spec: &LockSpec, keys: &[Arc<str>]) -> AtOnce {
         match attempts[index].asks_with_others(&contenders[index], sent, patience) {
             Ok(true) => {}
             Ok(false) | Err(_) => {
-                attempts.iter_mut().for_each(|one| one.not_taken(false));
+                attempts.iter_mut().for_each(Attempt::is_not_sent);
                 return AtOnce::Occupied(index);
             }
         }
@@ -62,53 +61,16 @@ pub(super) async fn ask_at_once(spec: &LockSpec, keys: &[Arc<str>]) -> AtOnce {
             .collect(),
         ttl: attempts[0].lease.ttl(),
     });
-    let mut answer = engine.store.execute(operation, attempts[0].lane());
-    let mut wakers = vec![None; attempts.len()];
-    let mut polled = false;
-    let outcome = poll_fn(|context| {
-        // Another task has taken the turn for one key, because this one was not polled.
-        if let Some(at) = attempts.iter().position(|one| one.lease.is_closed()) {
-            return Poll::Ready(Err(at));
-        }
-        if let Poll::Ready(outcome) = answer.as_mut().poll(context) {
-            return Poll::Ready(Ok(Some(outcome)));
-        }
-        for (attempt, waker) in attempts.iter().zip(&mut wakers) {
-            attempt.lease.wake_on_change(waker, context.waker());
-        }
-        // The first poll sends the request, so it reads no clock.
-        let sent_before = std::mem::replace(&mut polled, true);
-        if sent_before && engine.now() >= sent + patience {
-            Poll::Ready(Ok(None))
-        } else {
-            Poll::Pending
-        }
-    })
-    .await;
-    for (attempt, waker) in attempts.iter().zip(wakers) {
-        attempt.lease.forget_waker(waker);
-    }
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        // The questions are in flight, and are undone.
+    let answer = match send(operation, &mut attempts, patience).await {
+        Ok(answer) => answer,
         Err(at) => return AtOnce::Occupied(at),
     };
-    let (outcome, repeated) = match outcome {
-        Some(Outcome::Repeated(outcome)) => (Some(*outcome), true),
-        outcome => (outcome, false),
-    };
-    let mut none_taken = |maybe: bool| {
-        attempts.iter_mut().for_each(|one| one.not_taken(maybe));
-    };
-    match outcome {
-        Some(Outcome::Granted(fence)) => {
+    match answer {
+        Ok(Outcome::Granted(fence)) => {
             let mut leases = Vec::with_capacity(attempts.len());
             let count = attempts.len();
             for (contender, mut attempt) in contenders.into_iter().zip(attempts) {
-                if repeated {
-                    attempt.lease.note_late_duplicate();
-                }
-                if attempt.granted_with_others(sent, fence) && contender.granted(&attempt.lease) {
+                if attempt.granted(sent, fence) && contender.granted(&attempt.lease) {
                     leases.push(Collected::new(engine, Acquired::FromStore(attempt)));
                 }
             }
@@ -119,8 +81,7 @@ pub(super) async fn ask_at_once(spec: &LockSpec, keys: &[Arc<str>]) -> AtOnce {
                 )),
             }
         }
-        Some(Outcome::BusyAt(at, refusal)) if at < keys.len() => {
-            none_taken(repeated);
+        Ok(Outcome::BusyAt(at, refusal)) if at < keys.len() => {
             // The key may hold the previous lease or a share of this process, whose release had not arrived yet.
             let lease = &attempts[at].lease;
             let own = attempts[at].was_behind
@@ -133,24 +94,12 @@ pub(super) async fn ask_at_once(spec: &LockSpec, keys: &[Arc<str>]) -> AtOnce {
             tell_others(contenders, at, &refusal);
             AtOnce::Busy(at, refusal)
         }
-        Some(Outcome::Apart) => {
-            none_taken(repeated);
-            AtOnce::Apart
-        }
-        Some(Outcome::Failed(failure)) => {
-            none_taken(failure.ambiguous);
-            AtOnce::Failed(failure)
-        }
-        Some(_) => {
-            none_taken(true);
+        Ok(Outcome::Apart) => AtOnce::Apart,
+        Ok(_) => {
+            attempts.iter_mut().for_each(Attempt::may_arrive_late);
             AtOnce::Failed(Failure::not_understood())
         }
-        None => {
-            none_taken(true);
-            AtOnce::Failed(Failure::unanswered(format!(
-                "the store gave no answer within {patience:?}"
-            )))
-        }
+        Err(failure) => AtOnce::Failed(failure),
     }
 }
 

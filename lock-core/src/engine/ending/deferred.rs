@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use super::Engine;
 use super::cleanup::Cleanup;
 use crate::base::machine;
 use crate::base::sync::lock;
+use crate::engine::Engine;
 use crate::keeper::OpenTask;
 use crate::queue::Supersede;
 use crate::store::{Lane, Operation, Outcome};
@@ -77,7 +77,7 @@ impl DeferredRelease {
     fn operation(&self) -> Option<(Arc<Engine>, Operation)> {
         let cleanup = lock(&self.cleanup);
         let (cleanup, _) = cleanup.as_ref()?;
-        Some((Arc::clone(cleanup.engine()), cleanup.ending()?))
+        Some((Arc::clone(cleanup.engine()), cleanup.operation()?))
     }
 
     fn finish(&self, outcome: &Outcome) {

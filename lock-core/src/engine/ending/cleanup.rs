@@ -8,19 +8,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Engine;
-use crate::active::{ActiveLease, Ending};
+use super::way::{Way, has_no_room};
+use crate::active::ActiveLease;
 use crate::base::machine::{sleep, timeout};
 use crate::base::token::Token;
+use crate::engine::Engine;
 use crate::keeper::OpenTask;
 use crate::lease::backoff::{pause_after_failure, pause_after_refusal};
-use crate::store::{Lane, Operation, Outcome, Release, Remembered, Store, Swap};
+use crate::store::{Lane, Operation, Outcome, Release, Store, Swap};
 use crate::timer::Timers;
 
 /// One lease to give back.
 pub(crate) struct Cleanup {
     release: Release,
-    step: Step,
+    way: Way,
     /// The token of a swap without an answer. It is given back behind the one that it replaces, because from then on no
     /// late copy of the swap finds anything to replace.
     then: Option<Release>,
@@ -32,21 +33,9 @@ pub(crate) struct Cleanup {
     engine: Arc<Engine>,
 }
 
-/// The request that is sent at once.
-pub(crate) enum Step {
-    /// The end of a lease. A lost one is released too, in case its key is still there.
-    End(Ending),
-    /// A release behind the acquire, on the lane that it took, so that it is undone in order.
-    Undo(Lane),
-    /// The waiter leaves the store's queue, and no key of its own is touched. A free key goes to the first waiter.
-    Leave,
-    /// None, because the lease is released already, but its acquire may still arrive.
-    Nothing,
-}
-
 impl Cleanup {
     /// Gives back what the store holds for a waiter that is gone: its place in the queue, or the key itself.
-    pub(super) fn of_a_gone_waiter(
+    pub(in crate::engine) fn of_a_gone_waiter(
         engine: &Arc<Engine>,
         key: Arc<str>,
         token: Token,
@@ -61,9 +50,9 @@ impl Cleanup {
                 fence: None,
                 in_background: true,
             },
-            step: match given {
-                true => Step::End(Ending::Release),
-                false => Step::Leave,
+            way: match given {
+                true => Way::Release,
+                false => Way::Leave,
             },
             then: None,
             ttl: Duration::from_secs(5),
@@ -84,7 +73,7 @@ impl Cleanup {
             ..release
         };
         Self {
-            step: Step::End(Ending::Release),
+            way: Way::Release,
             then: Some(Release {
                 token: swap.to,
                 ..release.clone()
@@ -96,15 +85,15 @@ impl Cleanup {
         }
     }
 
-    pub(crate) fn of(engine: &Arc<Engine>, lease: &ActiveLease, step: Step) -> Self {
+    pub(crate) fn of(engine: &Arc<Engine>, lease: &ActiveLease, way: Way) -> Self {
         // A key that is gone before the end of its lease has been granted.
-        let is_gone = matches!(step, Step::Leave);
+        let is_gone = matches!(way, Way::Leave);
         Self {
             release: Release {
                 in_background: true,
                 ..lease.release()
             },
-            step,
+            way,
             then: None,
             ttl: lease.ttl(),
             late_duplicate: lease.has_late_duplicate() && !is_gone,
@@ -127,19 +116,13 @@ impl Cleanup {
         &self.engine
     }
 
-    /// Returns the operation that ends a held lease.
-    pub(super) fn ending(&self) -> Option<Operation> {
-        match &self.step {
-            Step::End(ending) => Some(ending.of(self.release.clone())),
-            Step::Undo(_) | Step::Leave | Step::Nothing => None,
-        }
+    pub(super) fn operation(&self) -> Option<Operation> {
+        self.way.operation(self.release.clone())
     }
 
     /// Notes the store's answer to a record.
     pub(super) fn note(&self, outcome: &Outcome) {
-        if let Step::End(ending) = &self.step {
-            ending.note(outcome);
-        }
+        self.way.note(outcome);
     }
 
     /// Ends the cleanup, because the store has confirmed it.
@@ -162,22 +145,18 @@ impl Cleanup {
         let then = self.then.clone().map(Operation::Release);
         let ttl = self.ttl;
         let mut late_duplicate = self.late_duplicate;
-        let operation = match &self.step {
-            Step::Nothing => None,
-            Step::End(ending) => Some(ending.of(self.release.clone())),
-            Step::Leave => Some(Operation::Leave(self.release.clone())),
-            Step::Undo(lane) => {
-                let answer = sender.store.execute(release.clone(), *lane);
-                let answer = timeout(sender.operation_timeout, answer).await;
-                let in_order = matches!(answer, Ok(Outcome::Released(_)));
-                late_duplicate |= !in_order;
-                (!in_order).then(|| release.clone())
-            }
-        };
+        let mut operation = self.operation();
+        if let Way::Undo(lane) = self.way {
+            let answer = sender.store.execute(release.clone(), lane);
+            let answer = timeout(sender.operation_timeout, answer).await;
+            let in_order = matches!(answer, Ok(Outcome::Released(_)));
+            late_duplicate |= !in_order;
+            operation = operation.filter(|_| !in_order);
+        }
         if let Some(operation) = operation {
             let answer = sender.until_answered(&operation, ttl).await;
             // The token stays for a ttl, and a late duplicate cannot make that much longer.
-            late_duplicate &= !matches!(answer, Some(Outcome::Remembered(Remembered::NoRoom)));
+            late_duplicate &= !answer.as_ref().is_some_and(has_no_room);
             answer.iter().for_each(|answer| self.note(answer));
         }
         if let Some(then) = &then {

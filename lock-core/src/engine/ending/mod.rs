@@ -1,11 +1,32 @@
-//! Giving a lease back after its owner has ended.
+//! The end of a lease: the only place that tells the store of it.
+//!
+//! | way | is sent | until the store has confirmed it, the next task of this process | if a copy of the acquire may arrive late |
+//! | --- | --- | --- | --- |
+//! | release | the token is deleted, and the first waiter gets the key | may step over the lease | a second release |
+//! | gap | as a release, and clients of other libraries come first | may step over the lease | a second release |
+//! | cooldown | the key stays closed for a while | asks, and is refused | a second release |
+//! | record | the record takes the place of the token | asks, and has the record as its answer | a second release, unless the store had no memory for the record |
+//! | undo | a release behind the acquire on its lane, and once more if that is not answered | may step over the lease | a second release |
+//! | leave | the waiter leaves the queue, and a free key goes to the first waiter | asks | nothing, because the key was granted and is gone |
+//! | late duplicate | nothing at once | asks | a release |
+//! | swap without an answer ([`swap`]) | a release of each of the two tokens | asks | a second release of each |
+//!
+//! A release has three senders: [`awaited`] for an owner that waits for the answer, [`deferred`] for one that does not, by
+//! its own runtime, and [`cleanup`] in the background. Each continues as a cleanup if it is given up.
+
+mod awaited;
+pub(crate) mod cleanup;
+mod deferred;
+pub(super) mod swap;
+mod way;
 
 use std::sync::Arc;
 
+use self::cleanup::Cleanup;
+use self::deferred::{DeferredRelease, Start};
+pub(crate) use self::way::Way;
 use super::Engine;
-use super::cleanup::{Cleanup, Step};
-use super::deferred_release::{DeferredRelease, Start};
-use crate::active::{ActiveLease, Ending};
+use crate::active::ActiveLease;
 use crate::lease::{Loss, Phase};
 use crate::queue::{ReleaseState, Successor};
 
@@ -47,34 +68,49 @@ impl Engine {
 
     /// Ends an ownership, and tells the store in the background.
     pub(crate) fn end_in_background(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
-        let (first, others) = self.end(lease);
-        self.tell_later(first);
-        others.into_iter().for_each(|other| self.tell_later(other));
+        self.tell_later(self.end(lease));
     }
 
     /// Has the keeper tell the store.
-    pub(crate) fn tell_later(self: &Arc<Self>, ended: Ended) {
-        match ended {
-            Ended::Held(lease) => self.release_later(&lease),
-            Ended::Lost(lease, loss) => self.discard(&lease, loss),
-            Ended::Nothing => {}
+    pub(crate) fn tell_later(self: &Arc<Self>, ended: (Ended, Vec<Ended>)) {
+        self.tell_each(ended, Self::release_later);
+    }
+
+    /// Has the caller's runtime tell the store, if that runtime goes on.
+    pub(crate) fn tell_deferred(self: &Arc<Self>, ended: (Ended, Vec<Ended>)) {
+        self.tell_each(ended, Self::release_deferred);
+    }
+
+    fn tell_each(
+        self: &Arc<Self>,
+        (first, others): (Ended, Vec<Ended>),
+        release: fn(&Arc<Self>, &Arc<ActiveLease>),
+    ) {
+        for ended in std::iter::once(first).chain(others) {
+            match ended {
+                Ended::Held(lease) => release(self, &lease),
+                Ended::Lost(lease, loss) => self.discard(&lease, loss),
+                Ended::Nothing => {}
+            }
         }
     }
 
     /// Has the keeper release a lease that was held to its end.
     pub(crate) fn release_later(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
-        self.queue.leave(lease, left_by(lease));
-        Cleanup::of(self, lease, Step::End(lease.ending())).submit();
+        let way = Way::of(lease);
+        self.queue.leave(lease, way.leaves());
+        Cleanup::of(self, lease, way).submit();
     }
 
-    /// Has the caller's runtime release a lease that was held to its end, if that runtime goes on.
-    pub(crate) fn release_deferred(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
+    fn release_deferred(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
         let route = self.store.release_route();
         let Some(route) = route.filter(|_| !lease.has_late_duplicate()) else {
             return self.release_later(lease);
         };
-        let deferred = DeferredRelease::new(Cleanup::of(self, lease, Step::End(lease.ending())));
-        match left_by(lease) {
+        let way = Way::of(lease);
+        let left = way.leaves();
+        let deferred = DeferredRelease::new(Cleanup::of(self, lease, way));
+        match left {
             ReleaseState::Steppable => self.queue.leave_deferred(lease, deferred.clone()),
             left => self.queue.leave(lease, left),
         }
@@ -98,14 +134,6 @@ impl Engine {
             Loss::Expired | Loss::MaxHold | Loss::OtherKey => ReleaseState::Steppable,
         };
         self.queue.leave(lease, left);
-        Cleanup::of(self, lease, Step::End(Ending::Release)).submit();
-    }
-}
-
-/// The next owner may step over a release, but not over a cooldown or a record.
-fn left_by(lease: &ActiveLease) -> ReleaseState {
-    match lease.keeps_the_key() {
-        true => ReleaseState::Known,
-        false => ReleaseState::Steppable,
+        Cleanup::of(self, lease, Way::Release).submit();
     }
 }

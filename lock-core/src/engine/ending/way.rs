@@ -1,0 +1,84 @@
+//! The ways in which a lease ends.
+
+use std::sync::Arc;
+
+use crate::active::ActiveLease;
+use crate::base::error::Error;
+use crate::base::record::{Record, RecordOutcome};
+use crate::lease::Loss;
+use crate::queue::ReleaseState;
+use crate::store::{Cooldown, Lane, Operation, Outcome, Release, Released, Remembered};
+
+/// A way in which a lease ends. The table in [`ending`](super) says what each of them sends and leaves.
+pub(crate) enum Way {
+    Release,
+    Vacate,
+    Cool(Cooldown),
+    Remember(Arc<Record>),
+    /// Goes first behind the acquire, on the lane that it took, so that it is undone in order.
+    Undo(Lane),
+    Leave,
+    LateDuplicate,
+}
+
+impl Way {
+    /// Returns the way in which a lease ends that was held to its end.
+    pub(super) fn of(lease: &ActiveLease) -> Self {
+        let wishes = lease.wishes();
+        match wishes.record {
+            Some(record) => Way::Remember(record),
+            None if wishes.cooldown != Cooldown::default() => Way::Cool(wishes.cooldown),
+            None if wishes.gap => Way::Vacate,
+            None => Way::Release,
+        }
+    }
+
+    pub(super) fn operation(&self, release: Release) -> Option<Operation> {
+        Some(match self {
+            Way::Release | Way::Undo(_) => Operation::Release(release),
+            Way::Vacate => Operation::Vacate(release),
+            Way::Cool(cooldown) => Operation::Cool(release, *cooldown),
+            Way::Remember(record) => Operation::Remember(release, Arc::clone(record)),
+            Way::Leave => Operation::Leave(release),
+            Way::LateDuplicate => return None,
+        })
+    }
+
+    /// Returns what the next task of this process may do until the store has confirmed the end.
+    pub(super) fn leaves(&self) -> ReleaseState {
+        match self {
+            Way::Cool(_) | Way::Remember(_) => ReleaseState::Known,
+            _ => ReleaseState::Steppable,
+        }
+    }
+
+    /// Notes the store's answer, if it is one to a record.
+    pub(super) fn note(&self, outcome: &Outcome) {
+        if let (Way::Remember(record), Outcome::Remembered(remembered)) = (self, outcome) {
+            record.note(match remembered {
+                Remembered::Yes => RecordOutcome::Stored,
+                Remembered::Unacknowledged => RecordOutcome::Unacknowledged,
+                Remembered::Absent | Remembered::Other => RecordOutcome::Lost,
+                Remembered::NoRoom => RecordOutcome::Failed,
+            });
+        }
+    }
+}
+
+/// Returns whether the store has no memory for a record. The token of the lease then has to stay.
+pub(super) fn has_no_room(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Remembered(Remembered::NoRoom))
+}
+
+/// Returns what an answer of the store, by which the lease has ended there, says to its owner.
+pub(super) fn told_to_owner(outcome: &Outcome, lease: &ActiveLease) -> Result<(), Error> {
+    match outcome {
+        Outcome::Released(Released::Yes)
+        | Outcome::Remembered(Remembered::Yes | Remembered::Unacknowledged) => Ok(()),
+        outcome if has_no_room(outcome) => Err(Error::unavailable(
+            "the store has no memory for the record; the key stays taken for one more ttl",
+        )
+        .with_key(&lease.key)),
+        _ => Err(lease.loss_error(Loss::NotOurs)),
+    }
+}
