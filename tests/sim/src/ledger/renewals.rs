@@ -95,7 +95,9 @@ impl Ledger {
             let is_first = before.kind == Kind::Set
                 && before.lasts >= renewal.lasts / 8 * 7
                 && renewal.lasts > LONG;
-            if !are_renewals || !(is_first || before.kind == Kind::Lengthened) {
+            // A call inside of the lock has asked for a longer ttl.
+            let is_longer = renewals.iter().any(|it| it.lasts > before.lasts / 8 * 9);
+            if !are_renewals || is_longer || !(is_first || before.kind == Kind::Lengthened) {
                 continue;
             }
             // The process may have sent a renewal on a new connection before it noticed that the server watches no key for

@@ -2,28 +2,30 @@
 
 use super::{Plan, Verb, Weather};
 use crate::rng::Rng;
-use crate::world::{Fault, MILLI};
+use crate::world::{Fault, LAST, MILLI};
 
 /// Separates these draws from all others of the seed.
 const OWN: u64 = 0x7368_6172_6573_2121;
 
 impl Plan {
-    /// Makes one history of shares in eight about such a situation.
+    /// Makes one history of shares in six about such a situation.
     pub(super) fn draw_situation_of_shares(&mut self) {
         let mut rng = Rng::of(self.seed ^ OWN);
         let is_here = self.topology.is_alone() && self.has_shares();
-        if !is_here || self.verbs.contains(&Verb::Crowd) || !rng.one_in(8) {
+        if !is_here || self.verbs.contains(&Verb::Crowd) || !rng.one_in(6) {
             return;
         }
         self.faults.clear();
         self.stops_inside = false;
         self.bursts = false;
         self.rests = 0;
-        match rng.below(4) {
+        match rng.below(7) {
             0 => self.downgrade_late(&mut rng),
             1 => self.kill_a_writer(&mut rng),
             2 => self.halt_permits(&mut rng),
-            _ => self.rest_in_line(&mut rng),
+            3 => self.rest_in_line(&mut rng),
+            4 => self.downgrade_before_a_reader(&mut rng),
+            _ => self.set_the_clock_back(&mut rng),
         }
         self.processes.iter_mut().for_each(|it| it.exits = None);
         self.faults.sort_by_key(|planned| planned.at);
@@ -90,5 +92,30 @@ impl Plan {
         self.permits = vec![rng.pick(&[1, 2])];
         self.habits.waits = vec![None];
         self.habits.share_holds = vec![5, 40, 200];
+    }
+    /// The readers of one process wait for the owner of the other, which becomes a reader and stays for long.
+    fn downgrade_before_a_reader(&mut self, rng: &mut Rng) {
+        self.weather = Weather::Calm;
+        self.verbs = vec![Verb::Downgrade];
+        self.staff(rng, (2, 2), (1, 1));
+        self.keys = 1;
+        self.ttls = vec![10_000];
+        self.latency = self.latency.min(MILLI);
+        self.cancels = 0;
+        self.habits.waits = vec![None];
+        self.habits.holds = vec![40, 200];
+        self.habits.share_holds = vec![2_500];
+        self.habits.reads_only = Some(1);
+    }
+
+    /// Shares enter and leave beside others while the clock of their server is set back.
+    fn set_the_clock_back(&mut self, rng: &mut Rng) {
+        self.weather = Weather::Clock;
+        self.verbs = vec![Verb::Read];
+        self.staff(rng, (2, 2), (2, 3));
+        self.keys = 1;
+        self.ttls = vec![rng.pick(&[1_000, 3_000])];
+        self.habits.share_holds = vec![5, 40, 200];
+        self.step_clock(rng, 20, LAST);
     }
 }

@@ -212,9 +212,17 @@ impl Plan {
             self.add(at, lasts, fault);
             at += lasts + rng.between(300, 1_500);
         }
-        if rng.percent(40) {
-            let process = (process + 1) % 3;
-            self.add(rng.between(800, 4_000), 1, Fault::Kill { process });
+        let another = (process + 1) % 3;
+        match rng.below(100) {
+            0..40 => {
+                let fault = Fault::Kill { process: another };
+                self.add(rng.between(800, 4_000), 1, fault);
+            }
+            40..60 => {
+                let fault = Fault::Halt { process: another };
+                self.add(rng.between(800, 4_000), 1, fault);
+            }
+            _ => {}
         }
     }
 

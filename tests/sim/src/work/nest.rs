@@ -14,7 +14,7 @@ use super::name;
 use super::run::{Part, awake};
 use super::watched::{Terms, Watched, Work};
 use crate::ledger::{Answer, Asks, Owning, ledger};
-use crate::world::MILLI;
+use crate::world::{MILLI, SECOND};
 
 /// A refusal that needs no answer of a server comes in this time.
 const AT_ONCE: u64 = 5 * MILLI;
@@ -44,27 +44,36 @@ impl Part {
                 awake(hold).await;
             }
             _ => {
-                let entered = self.enters(&lock, &inside, hold);
+                // The first renewal is under way at about that time.
+                let renews = (self.ttl / 3).saturating_sub(self.rng.below(20 * MILLI));
+                let pause = match self.rng.one_in(3) && renews < 4 * SECOND {
+                    true => renews,
+                    false => self.rng.below(hold + 1),
+                };
+                awake(pause).await;
+                let entered = self.enters(&lock, &inside, hold.saturating_sub(pause));
                 let longest = self.rng.below(2 * hold + 1);
                 let _ = timeout(Duration::from_nanos(longest), entered).await;
             }
         }
     }
 
-    fn again(&self, wait: Wait) -> LockRequest {
+    fn again(&self, ttl: u64, wait: Wait) -> LockRequest {
         let request = self.terms.locks.lock(name(self.key));
-        request.ttl(Duration::from_nanos(self.ttl)).wait(wait)
+        request.ttl(Duration::from_nanos(ttl)).wait(wait)
     }
 
     /// A nested body, which waits for its turn.
     fn enters(&mut self, lock: &LockHandle, inside: &Arc<AtomicUsize>, span: u64) -> Work {
         let wait = self.rng.pick(&[0, 100, 2_000]);
-        let request = self.again(Wait::For(Duration::from_millis(wait)));
+        // The longer one of two ttls is that of the lock from then on.
+        let ttl = self.ttl * self.rng.pick(&[1, 1, 1, 3]);
+        let request = self.again(ttl, Wait::For(Duration::from_millis(wait)));
         let entering = Entering {
             terms: self.terms.clone(),
             task: self.task,
             key: self.key,
-            ttl: self.ttl,
+            ttl,
             token: u64::from(lock.fencing_token()),
             inside: Arc::clone(inside),
         };
@@ -76,7 +85,7 @@ impl Part {
     async fn is_refused(&mut self, lock: &LockHandle) {
         let all = [name(self.key), name(self.key + ANOTHER)];
         let all = self.terms.locks.lock_all(all).wait(Wait::Forever);
-        let request = self.again(Wait::For(Duration::from_secs(1)));
+        let request = self.again(self.ttl, Wait::For(Duration::from_secs(1)));
         let refused: Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> =
             match self.rng.below(4) {
                 0 => Box::pin(async move { request.acquire().await.map(drop) }),
@@ -109,6 +118,7 @@ impl Entering {
             // The lock around it has ended, and this is another one.
             return self.owner(lock, span);
         }
+        ledger(|it| it.is_entered_with(self.terms.call, self.ttl));
         let terms = Terms {
             is_nested: true,
             ignores_loss: false,
