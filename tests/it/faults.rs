@@ -61,9 +61,11 @@ fn every_test_that_must_notice_a_fault_exists() {
         let tests = tests_of
             .entry(folder)
             .or_insert_with_key(|folder| tests_in(folder));
-        // The search does not see a module inside a file, nor that `state_tests.rs` is the module `tests` of `state.rs`.
+        // The search does not see a module inside a file, nor that `state_tests.rs` is the module `tests` of `state.rs`, and
+        // `passing_tests.rs` one of that file too.
         let inline = |name: &str| name.replace("::tests::", "::");
         let beside = |name: &str| name.replace("::tests::", "_tests::");
+        let by_path = |name: &str| name.replace("::state::", "::");
         for name in fault.must_fail {
             let of_lists = [
                 "conformance::",
@@ -75,7 +77,7 @@ fn every_test_that_must_notice_a_fault_exists() {
             let of_a_store =
                 in_a_list && case(&name).is_some_and(|case| conformance.contains(&case));
             let of_main = tests.contains(&format!("main::{name}"));
-            let names = [name.clone(), inline(&name), beside(&name)];
+            let names = [name.clone(), inline(&name), beside(&name), by_path(&name)];
             let found = names.iter().any(|name| tests.contains(name));
             if !found && !of_main && !of_a_store {
                 missing.push(format!("{}: {name}", fault.name));

@@ -31,7 +31,6 @@ pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
 ///
 /// The server's clock showed `server` after the local moment `local`.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub(crate) struct Anchor {
     pub(crate) local: Moment,
     pub(crate) server: ServerTime,

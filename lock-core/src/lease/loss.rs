@@ -2,7 +2,6 @@
 
 /// Says why a lease was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(test, derive(Hash))]
 pub(crate) enum Loss {
     /// Its deadline passed before it was extended.
     Expired,

@@ -7,7 +7,6 @@ use crate::base::options::{Interop, Watch};
 
 /// The owner's options, kept small because a process may hold many leases.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub(crate) struct LeaseOptions {
     pub(super) ttl_millis: u32,
     pub(super) renew: bool,

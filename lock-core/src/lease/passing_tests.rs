@@ -32,7 +32,7 @@ fn a_lease_passes_only_between_owners_that_renew_it_to_the_same_ttl() {
 #[test]
 fn a_lease_passes_while_half_of_a_grant_is_left() {
     let last = START + (held(options(true)).remaining(START) - GRANT / 2);
-    for (now, passes) in [(last, true), (last + NANO, false)] {
+    for (now, passes) in [(last, true), (last + NANO, false), (last + GRANT, false)] {
         let next = held(options(true)).pass(options(true), now);
         assert_eq!(next.is_some(), passes);
     }

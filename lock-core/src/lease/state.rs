@@ -11,7 +11,6 @@ use crate::base::clock::Moment;
 use crate::lease::deadline::{GRANT, deadline};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(test, derive(Hash))]
 pub(crate) enum Phase {
     /// The lease was requested, and the store has not answered.
     Asking,
@@ -48,7 +47,6 @@ pub(crate) enum Extended {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(test, derive(Hash))]
 enum Renewing {
     Off,
     At(Moment),
@@ -60,8 +58,8 @@ enum Renewing {
 }
 
 #[derive(Debug)]
-// Only the model copies a lease. A held lease exists once.
-#[cfg_attr(test, derive(Clone, PartialEq, Eq, Hash))]
+// Only tests copy a lease. A held lease exists once.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Lease {
     phase: Phase,
     options: LeaseOptions,

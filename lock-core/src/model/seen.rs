@@ -1,4 +1,4 @@
-//! A map of states by their hashes, for this model and the model of several servers.
+//! A map of states by their hashes, for all models.
 //!
 //! A state is remembered by 64 bits of its hash. Among ten million states, the chance of a
 //! collision is about one in three hundred thousand.

@@ -3,7 +3,7 @@
 use super::design::{Arbiter::*, Change::*, Fault::*, Limits};
 use super::search::Search;
 use super::world::Wrong;
-use crate::model::worlds::is_large;
+use crate::model::is_large;
 
 /// Searches a world, and returns what is wrong with it.
 pub(super) fn search(name: &str, limits: &Limits) -> Option<Wrong> {

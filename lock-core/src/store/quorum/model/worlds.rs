@@ -3,6 +3,7 @@
 use super::explore::{QuorumFound, explore};
 use super::fault::Rule;
 use super::world::QuorumBounds;
+use crate::model::is_large;
 
 /// Two clients, of which one wants the lock twice. Their clocks agree, and their numbers collide.
 pub(super) const PLAIN: QuorumBounds = QuorumBounds {
@@ -39,10 +40,6 @@ pub(super) const ASKING_AGAIN: QuorumBounds = QuorumBounds {
 pub(super) const AHEAD: &[u16] = &[0, 16];
 /// One client's clock may be ahead by more than a block.
 const FAR_AHEAD: &[u16] = &[0, 16, 200];
-
-fn is_large() -> bool {
-    std::env::var("LOCK_MODEL").is_ok_and(|size| size == "large")
-}
 
 /// Explores all states of a world.
 fn holds(name: &str, limits: &QuorumBounds) -> QuorumFound {
