@@ -84,7 +84,7 @@ impl Ledger {
 
     fn check_pauses(&mut self, plan: &Plan, state: &State, writes: &[&Write], in_a_row: usize) {
         let own: Vec<&&Write> = writes.iter().filter(|it| !it.is_strange).collect();
-        for row in own.windows(in_a_row) {
+        for (index, row) in own.windows(in_a_row).enumerate() {
             let (before, renewals) = (row[0], &row[1..]);
             let renewal = renewals[renewals.len() - 1];
             let are_renewals = renewals
@@ -95,8 +95,12 @@ impl Ledger {
             let is_first = before.kind == Kind::Set
                 && before.lasts >= renewal.lasts / 8 * 7
                 && renewal.lasts > LONG;
-            // A call inside of the lock has asked for a longer ttl.
-            let is_longer = renewals.iter().any(|it| it.lasts > before.lasts / 8 * 9);
+            // A call inside of the lock has asked for a longer ttl. If the lock ends soon, the answer to that renewal may come
+            // too late for it, and the lock is renewed again.
+            let around = &own[index.saturating_sub(1)..index + in_a_row];
+            let is_longer = around
+                .windows(2)
+                .any(|it| it[0].value == it[1].value && it[1].lasts > it[0].lasts / 8 * 9);
             if !are_renewals || is_longer || !(is_first || before.kind == Kind::Lengthened) {
                 continue;
             }
