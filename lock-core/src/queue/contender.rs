@@ -7,7 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::oneshot;
 
-use super::slot::{KeyState, Predecessor, Slot, Supersede, held_fact};
+use super::ended::{Predecessor, Supersede};
+use super::slot::{KeyState, Slot, held_fact};
 use super::{Queue, Verdict};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;

@@ -33,12 +33,13 @@ use std::task::Waker;
 use tokio::sync::{Notify, oneshot};
 
 pub(crate) use self::contender::{Contender, Displaced, PlaceInLine};
+pub(crate) use self::ended::{ReleaseState, Supersede};
 pub(crate) use self::handoff::{Handoff, Successor};
 use self::permits::HeldPermits;
 use self::resumed::SwappedIn;
 pub(crate) use self::several::Occupied;
+pub(crate) use self::slot::held_fact;
 use self::slot::{KeyState, Slot, Waiter};
-pub(crate) use self::slot::{ReleaseState, Supersede, held_fact};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::error::Error;

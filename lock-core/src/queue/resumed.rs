@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::slot::{KeyState, ReleaseState};
+use super::ended::ReleaseState;
+use super::slot::KeyState;
 use super::{Queue, Slots};
 use crate::active::ActiveLease;
 use crate::base::sync::lock;

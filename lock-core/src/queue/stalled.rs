@@ -19,8 +19,9 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use super::contender::{Contender, PlaceInLine};
+use super::ended::{ReleaseState, Supersede};
 use super::handoff::{Handoff, hand_over};
-use super::slot::{ContenderState, KeyState, ReleaseState, Slot, Supersede};
+use super::slot::{ContenderState, KeyState, Slot};
 use super::{Queue, Verdict};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
