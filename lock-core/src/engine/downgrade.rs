@@ -13,8 +13,6 @@ use crate::active::ActiveLease;
 use crate::base::error::Error;
 use crate::base::options::Interop;
 use crate::base::share::ShareLimit;
-use crate::lease::Loss;
-use crate::queue::ReleaseState;
 use crate::store::{AcquireRoute, Lane, Operation, Outcome, Queueing, Swap, Swapped};
 
 const SEVERAL_SERVERS: &str = "a lock over several servers (`redlock://`) cannot be downgraded, because they do not \
@@ -64,12 +62,9 @@ impl Engine {
         match open.answer(lane, ends).await {
             Ok(Swapped::Yes) if share.grant(sent, fence) => {
                 open.needs_no_undoing();
-                self.queue.leave(lease, ReleaseState::Nothing);
+                self.has_ended(lease);
                 swapping.granted(&share);
                 self.keeper.arm(&share);
-                if lease.has_late_duplicate() {
-                    Cleanup::of(self, lease, Way::LateDuplicate).submit();
-                }
                 Ok(share)
             }
             Ok(Swapped::Yes) => Err(Error::unavailable(
@@ -77,8 +72,7 @@ impl Engine {
             )),
             Ok(Swapped::Absent | Swapped::Other) => {
                 open.needs_no_undoing();
-                self.discard(lease, Loss::NotOurs);
-                Err(lease.loss_error(Loss::NotOurs))
+                Err(self.is_not_ours(lease))
             }
             Err(failure) => Err(failure.error),
         }

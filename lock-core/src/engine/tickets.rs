@@ -26,8 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
-use super::ending::Way;
-use super::ending::cleanup::Cleanup;
 use super::ending::swap::OpenSwap;
 use crate::active::{ActiveLease, Detached};
 use crate::base::clock::Moment;
@@ -37,7 +35,7 @@ use crate::base::machine::{sleep, timeout};
 use crate::base::ticket::Ticket;
 use crate::lease::backoff::LONGEST;
 use crate::lease::deadline::surely_over;
-use crate::lease::{LeaseOptions, Loss, Phase};
+use crate::lease::{LeaseOptions, Phase};
 use crate::queue::ReleaseState;
 use crate::store::{AcquireRoute, Lane, Operation, Release, Swap, Swapped};
 
@@ -89,17 +87,13 @@ impl Engine {
         match open.answer(Lane::of_this_task(), ends).await {
             Ok(Swapped::Yes) => {
                 open.needs_no_undoing();
-                self.queue.leave(lease, ReleaseState::Nothing);
-                if lease.has_late_duplicate() {
-                    Cleanup::of(self, lease, Way::LateDuplicate).submit();
-                }
+                self.has_ended(lease);
                 self.look_after_ticket(lease, pick_up);
                 Ok(ticket)
             }
             Ok(Swapped::Absent | Swapped::Other) => {
                 open.needs_no_undoing();
-                self.discard(lease, Loss::NotOurs);
-                Err(lease.loss_error(Loss::NotOurs))
+                Err(self.is_not_ours(lease))
             }
             // The lease has ended in this process, so its key is given back.
             Err(failure) => Err(failure.error),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Ended;
-use super::cleanup::Cleanup;
 use super::way::{Way, has_no_room, told_to_owner};
 use crate::active::ActiveLease;
 use crate::base::all::all;
@@ -98,9 +97,10 @@ impl Engine {
             outcome if outcome.has_ended() => {
                 telling.lease = None;
                 way.note(&outcome);
-                self.queue.leave(lease, ReleaseState::Nothing);
-                if lease.has_late_duplicate() && !has_no_room(&outcome) {
-                    Cleanup::of(self, lease, Way::LateDuplicate).submit();
+                match has_no_room(&outcome) {
+                    // The token has to stay.
+                    true => self.queue.leave(lease, ReleaseState::Nothing),
+                    false => self.has_ended(lease),
                 }
                 Some(told_to_owner(&outcome, lease))
             }

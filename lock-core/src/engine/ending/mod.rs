@@ -27,6 +27,7 @@ use self::deferred::{DeferredRelease, Start};
 pub(crate) use self::way::Way;
 use super::Engine;
 use crate::active::ActiveLease;
+use crate::base::error::Error;
 use crate::lease::{Loss, Phase};
 use crate::queue::{ReleaseState, Successor};
 
@@ -120,6 +121,20 @@ impl Engine {
             false => Start::Soon,
         };
         deferred.go(route.lane, start);
+    }
+
+    /// Discards a lease that the store does not have. Returns the error for its owner.
+    pub(super) fn is_not_ours(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Error {
+        self.discard(lease, Loss::NotOurs);
+        lease.loss_error(Loss::NotOurs)
+    }
+
+    /// Notes that a lease has ended in the store. A copy of its acquire that may still arrive is undone.
+    pub(super) fn has_ended(self: &Arc<Self>, lease: &ActiveLease) {
+        self.queue.leave(lease, ReleaseState::Nothing);
+        if lease.has_late_duplicate() {
+            Cleanup::of(self, lease, Way::LateDuplicate).submit();
+        }
     }
 
     /// Discards a lost lease: deletes its key if that is still there, and hands a free key to the first
