@@ -110,6 +110,30 @@ fn a_good_ticket_that_does_not_work_breaks_a_rule() {
 }
 
 #[test]
+fn a_ticket_is_used_by_a_request_that_is_sent_again_behind_an_order() {
+    for (broke, freed, broken) in [
+        (true, true, vec![]),
+        (false, true, vec!["a good ticket does not work"]),
+        (true, false, vec!["a good ticket does not work"]),
+    ] {
+        let mut ledger = passed_on();
+        uses(&mut ledger, 4, Answer::NoTicket);
+        uses(&mut ledger, 4, Answer::NoTicket);
+        ledger.calls[1].answered = Some(6 * SECOND);
+        if freed {
+            orders(&mut ledger, 7, Ordered::Freed);
+        }
+        let mut plan = calm();
+        if broke {
+            plan = with(Fault::EndConnections { server: 0 });
+            plan.faults[0].at = 5 * SECOND;
+        }
+        ledger.check_tickets(&plan);
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
 fn a_ticket_is_used_by_a_request_without_an_answer() {
     for (fault, broken) in [
         (Fault::EndConnections { server: 0 }, vec![]),

@@ -1,7 +1,7 @@
 //! A ticket works once, the key is not free before that, and the fencing token stays.
 
 use super::dead::addresses;
-use super::undisturbed::{is_quiet, may_stop_before, promptly};
+use super::undisturbed::{self, is_quiet, may_stop_before, promptly};
 use super::{Answer, Asks, Call, Claim, Ledger, Ordered, Owning};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::server::{Bytes, Data};
@@ -154,18 +154,16 @@ impl Ledger {
                     Answer::Refused(why) => {
                         !is_quiet || why.contains(UNCONFIRMED) || begins_to_refuse(plan, it)
                     }
-                    Answer::NoTicket => false,
+                    // Its request may have arrived twice, and an order freed the lock between the two.
+                    Answer::NoTicket => it.answered.is_some_and(|told| {
+                        self.is_freed(ticket, told)
+                            && !undisturbed::is_quiet(plan, ticket.asked, told, refusals)
+                    }),
                     _ => true,
                 };
                 other != at && may_use && it.asked <= answered
             });
-            let freed = self.orders.iter().any(|order| {
-                let sent = order.sent <= answered && order.result != Ordered::Changed;
-                let late = order
-                    .answered
-                    .is_none_or(|answered| answered >= ticket.asked);
-                sent && late && order.key == ticket.key
-            });
+            let freed = self.is_freed(ticket, answered);
             let over = ticket.made + ticket.pick_up + promptly(plan);
             let in_time = answered + ticket.pick_up / 100 < ticket.asked + ticket.pick_up;
             let wrong = match &call.answer {
@@ -182,6 +180,17 @@ impl Ledger {
                 return;
             }
         }
+    }
+
+    /// Returns whether an order may have freed the key by this time, since the ticket was asked for.
+    fn is_freed(&self, ticket: &PassedOn, by: u64) -> bool {
+        self.orders.iter().any(|order| {
+            let sent = order.sent <= by && order.result != Ordered::Changed;
+            let late = order
+                .answered
+                .is_none_or(|answered| answered >= ticket.asked);
+            sent && late && order.key == ticket.key
+        })
     }
 
     pub(super) fn is_granted(&self, call: usize) -> bool {

@@ -93,7 +93,8 @@ impl Plan {
         self.habits.waits = vec![None];
         self.habits.share_holds = vec![5, 40, 200];
     }
-    /// The readers of one process wait for the owner of the other, which becomes a reader and stays for long.
+
+    /// Has an owner become a reader while readers of another process wait.
     fn downgrade_before_a_reader(&mut self, rng: &mut Rng) {
         self.weather = Weather::Calm;
         self.verbs = vec![Verb::Downgrade];
@@ -108,7 +109,7 @@ impl Plan {
         self.habits.reads_only = Some(1);
     }
 
-    /// Shares enter and leave beside others while the clock of their server is set back.
+    /// Sets the server's clock back while shares enter and leave beside others.
     fn set_the_clock_back(&mut self, rng: &mut Rng) {
         self.weather = Weather::Clock;
         self.verbs = vec![Verb::Read];

@@ -66,7 +66,7 @@ impl Part {
     /// A nested body, which waits for its turn.
     fn enters(&mut self, lock: &LockHandle, inside: &Arc<AtomicUsize>, span: u64) -> Work {
         let wait = self.rng.pick(&[0, 100, 2_000]);
-        // The longer one of two ttls is that of the lock from then on.
+        // From then on the lock has the longer of the two ttls.
         let ttl = self.ttl * self.rng.pick(&[1, 1, 1, 3]);
         let request = self.again(ttl, Wait::For(Duration::from_millis(wait)));
         let entering = Entering {
