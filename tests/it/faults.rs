@@ -61,8 +61,8 @@ fn every_test_that_must_notice_a_fault_exists() {
         let tests = tests_of
             .entry(folder)
             .or_insert_with_key(|folder| tests_in(folder));
-        // The search does not see a module inside a file, nor that `state_tests.rs` is the module `tests` of `state.rs`, and
-        // `passing_tests.rs` one of that file too.
+        // The search does not see a module inside a file. It does not see that `state_tests.rs` and `passing_tests.rs` are
+        // modules of `state.rs`.
         let inline = |name: &str| name.replace("::tests::", "::");
         let beside = |name: &str| name.replace("::tests::", "_tests::");
         let by_path = |name: &str| name.replace("::state::", "::");

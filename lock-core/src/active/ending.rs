@@ -1,4 +1,4 @@
-//! The end of a lease in this process, and what its owner wishes for its end in the store.
+//! The end of a lease in this process, and its owner's wishes for the end in the store.
 
 use std::sync::Arc;
 use std::time::Duration;

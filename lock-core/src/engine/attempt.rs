@@ -5,8 +5,6 @@ use std::time::Duration;
 use std::{mem, slice};
 
 use super::Engine;
-use super::ending::Way;
-use super::ending::cleanup::Cleanup;
 use super::question::send;
 use super::spec::LockSpec;
 use crate::active::ActiveLease;
@@ -34,7 +32,7 @@ pub(crate) struct Attempt {
     pub(super) engine: Arc<Engine>,
     pub(super) lease: Arc<ActiveLease>,
     pub(super) lane: Lane,
-    /// Whether the store may know the lease by an earlier question: in its queue, or because that was not answered.
+    /// Whether the store may know the lease by an earlier question, which entered its queue or had no answer.
     pub(super) known: bool,
     /// The time at which the last question was sent.
     pub(crate) asked: Moment,
@@ -52,7 +50,7 @@ pub(crate) struct Attempt {
     /// Kept while a question is sent, so that a drain of another thread, which may undo it before, waits until it is
     /// undone behind.
     pub(super) sending: Option<OpenTask>,
-    /// The place of the asking task among those that a change of the lease wakes.
+    /// The entry by which a change of the lease wakes the asking task.
     pub(super) waker: Option<u32>,
 }
 
@@ -115,7 +113,9 @@ impl Attempt {
         let replaces = before.filter(|_| !behind).map(|before| before.lease);
         let operation = Operation::Acquire(self.lease.acquire(queueing, replaces, self.known));
         self.is_asked(sent, patience);
-        let answer = send(operation, slice::from_mut(self), patience).await;
+        let engine = Arc::clone(&self.engine);
+        let answer = engine.store.execute(operation, self.lane);
+        let answer = send(&engine, answer, slice::from_mut(self), patience).await;
         let Ok(answer) = answer else {
             return Asked::Displaced;
         };
@@ -259,17 +259,6 @@ impl Attempt {
         if self.in_flight || (known && !undone) {
             engine.undo(&self.lease, self.lane, self.in_flight);
         }
-    }
-}
-
-impl Engine {
-    /// Undoes the questions of a closed lease, which went by this lane.
-    pub(super) fn undo(self: &Arc<Self>, lease: &ActiveLease, lane: Lane, in_flight: bool) {
-        if in_flight {
-            // Only an answer proves that no more of it will arrive.
-            lease.note_late_duplicate();
-        }
-        Cleanup::of(self, lease, Way::Undo(lane)).submit();
     }
 }
 

@@ -6,8 +6,6 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::ending::Way;
-use super::ending::cleanup::Cleanup;
 use super::ending::swap::OpenSwap;
 use crate::active::ActiveLease;
 use crate::base::error::Error;
@@ -115,7 +113,7 @@ impl Drop for Asking<'_> {
         }
         if !self.is_over {
             // The guard goes too, and its release takes another way, on which it may arrive before the question.
-            Cleanup::of(self.engine, self.share, Way::Undo(self.lane)).submit();
+            self.engine.undo(self.share, self.lane, false);
         }
     }
 }

@@ -13,8 +13,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::Engine;
-use super::ending::Way;
-use super::ending::cleanup::Cleanup;
 use crate::active::ActiveLease;
 use crate::base::holder_token::HolderToken;
 use crate::keeper::LeaseListener;
@@ -37,7 +35,7 @@ impl Engine {
                 // A waiter that is gone in the meantime must not keep the others waiting.
                 if !self.queue.tell(&key, token, news) {
                     let given = matches!(news, News::Given(_));
-                    Cleanup::of_a_gone_waiter(self, key, token, grant, given).submit();
+                    self.give_back_for(key, token, grant, given);
                 }
             }
             Event::Interrupted => self.queue.tell_all(News::Ask),
@@ -92,8 +90,7 @@ impl LeaseListener for Weak<Engine> {
         };
         engine.has_lost(lease);
         if lease.noticed_phase() == Phase::Lost(Loss::NotOurs) {
-            // A key that was deleted by hand is free, and its waiters do not know.
-            Cleanup::of(&engine, lease, Way::Leave).submit();
+            engine.leave_a_deleted_key(lease);
         }
     }
 

@@ -1,30 +1,31 @@
 //! A question to the store, about one key or about several at once.
 
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use super::Engine;
 use super::attempt::Attempt;
-use crate::store::{Failure, Operation, Outcome};
+use crate::store::{BoxFuture, Failure, Outcome};
 
-/// Sends a question, with an attempt for each of its keys, and waits at most `patience` for the answer. Notes whether the
-/// question, or a copy of it, may still arrive.
+/// Sends a question and waits at most `patience` for its answer.
+///
+/// `answer` sends the question when it is polled first. `attempts` has one for each key, and each was noted as asked. They note
+/// whether the question, or a copy of it, may still arrive.
 ///
 /// # Errors
 ///
-/// Another task has taken the turn for the key with this index, because this task was not polled. The question may be in
-/// flight.
+/// The attempt with this index is undone: the manager drains, or another task has taken the turn for its key, because this task
+/// was not polled. The question may be in flight, and is undone too.
 pub(super) async fn send(
-    operation: Operation,
+    engine: &Engine,
+    mut answer: BoxFuture<'_, Outcome>,
     attempts: &mut [Attempt],
     patience: Duration,
 ) -> Result<Result<Outcome, Failure>, usize> {
-    let engine = Arc::clone(&attempts[0].engine);
     let sent = attempts[0].asked;
-    let mut answer = engine.store.execute(operation, attempts[0].lane);
     let mut is_sent = false;
-    // Before the leases are looked at: a drain closes them, and then waits.
+    // This comes before the look at the leases, because a drain closes them and then waits.
     for attempt in &mut *attempts {
         attempt.sending = Some(engine.keeper.open_task());
     }

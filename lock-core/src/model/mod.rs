@@ -1,12 +1,13 @@
 //! Models: all states of a small world are visited, and each is checked.
 //!
-//! * [`ticket`]: the hand-over of a lock from process to process by a ticket.
+//! * [`ticket`]: a lock that an owner passes on to another process by a ticket.
 //! * [`once`]: effects that happen once, with a record in the user's database.
 //! * `store/quorum/model`: votes of several servers.
 //!
-//! All other kinds of locks are judged by the random histories of `tests/sim`, which run the real client and the real scripts.
+//! The random histories of `tests/sim` judge all kinds of locks. They run the real client, and the real scripts or the store on
+//! PostgreSQL.
 //!
-//! With `LOCK_MODEL=large`, the tests search worlds of several million states (some minutes in
+//! With `LOCK_MODEL=large`, the tests search worlds of millions of states (some minutes in
 //! release mode).
 
 mod once;

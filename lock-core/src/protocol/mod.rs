@@ -3,7 +3,7 @@
 //! A [`Document`] is the state of a key: its owners and its queue. [`step`] applies one operation to it. The function has no
 //! clock and no I/O. Its caller puts the time and the listening processes into [`Around`], and sends the pushes.
 //!
-//! The embedded store and the store on PostgreSQL run it. The Lua scripts do the same on a Redis server,
+//! The embedded store, the store on PostgreSQL and the model of tickets run it. The Lua scripts do the same on a Redis server,
 //! where a script is one round trip. `tests/sim` runs random operations on both and compares them, so a change of the
 //! protocol is a change of both.
 //!

@@ -14,8 +14,10 @@ use crate::queue::ReleaseState;
 use crate::store::{Lane, Outcome};
 
 impl Engine {
-    /// Tells the store of the end of a lock, and waits at most `patience` for its answer. `lease`: that of the lock, or of
-    /// its first key. `None`: the release continues in the background.
+    /// Tells the store that a lock has ended, and waits for the answer.
+    ///
+    /// `lease`: that of the lock, or of its first key. `patience`: the longest wait. `None`: the release continues in the
+    /// background.
     pub(crate) async fn tell_now(
         self: &Arc<Self>,
         lease: &Arc<ActiveLease>,
@@ -104,9 +106,11 @@ impl Engine {
                 }
                 Some(told_to_owner(&outcome, lease))
             }
+            // The keeper repeats it until the ttl is over.
             Outcome::Failed(failure) if failure.is_final() => {
                 Some(Err(failure.error.with_key(&lease.key)))
             }
+            // It is not confirmed.
             _ => None,
         }
     }

@@ -35,7 +35,7 @@ pub(crate) struct Cleanup {
 
 impl Cleanup {
     /// Gives back what the store holds for a waiter that is gone: its place in the queue, or the key itself.
-    pub(in crate::engine) fn of_a_gone_waiter(
+    pub(super) fn of_a_gone_waiter(
         engine: &Arc<Engine>,
         key: Arc<str>,
         token: Token,

@@ -1,35 +1,43 @@
-//! The end of a lease: the only place that tells the store of it.
+//! The end of a lease in the store. All of its commands are sent here, but for two that serve the waiters: of a ticket that is
+//! over (`engine/tickets.rs`), and of a record that is forgotten (`api/remember.rs`).
 //!
 //! | way | is sent | until the store has confirmed it, the next task of this process | if a copy of the acquire may arrive late |
 //! | --- | --- | --- | --- |
-//! | release | the token is deleted, and the first waiter gets the key | may step over the lease | a second release |
-//! | gap | as a release, and clients of other libraries come first | may step over the lease | a second release |
+//! | release | the token is deleted, and the first waiter gets the key | may step over the lease; asks if the key is known to be gone | a second release |
+//! | gap | as a release, and the waiters wait until clients of other libraries had their chance | may step over the lease | a second release |
 //! | cooldown | the key stays closed for a while | asks, and is refused | a second release |
-//! | record | the record takes the place of the token | asks, and has the record as its answer | a second release, unless the store had no memory for the record |
+//! | record | the record takes the place of the token | asks, and is refused, with the record once it is there | a second release, unless the store had no memory for the record |
 //! | undo | a release behind the acquire on its lane, and once more if that is not answered | may step over the lease | a second release |
-//! | leave | the waiter leaves the queue, and a free key goes to the first waiter | asks | nothing, because the key was granted and is gone |
+//! | leave | the token leaves the queue, and a free key goes to the first waiter | asks | nothing |
 //! | late duplicate | nothing at once | asks | a release |
 //! | swap without an answer ([`swap`]) | a release of each of the two tokens | asks | a second release of each |
 //!
-//! A release has three senders: [`awaited`] for an owner that waits for the answer, [`deferred`] for one that does not, by
-//! its own runtime, and [`cleanup`] in the background. Each continues as a cleanup if it is given up.
+//! No task steps over a share, over a lease whose owner waits for the answer, or over one whose key was deleted or taken. Such a
+//! lost lease is released too, in case its key is still there.
+//!
+//! A release has three senders. [`awaited`] sends it for an owner that waits for the answer. [`deferred`] sends it on the owner's
+//! runtime, and the owner does not wait. [`cleanup`] sends it on the keeper, which also goes on with the other two if they are
+//! given up.
 
 mod awaited;
-pub(crate) mod cleanup;
+mod cleanup;
 mod deferred;
 pub(super) mod swap;
 mod way;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::cleanup::Cleanup;
 use self::deferred::{DeferredRelease, Start};
-pub(crate) use self::way::Way;
+use self::way::Way;
 use super::Engine;
 use crate::active::ActiveLease;
 use crate::base::error::Error;
+use crate::base::token::Token;
 use crate::lease::{Loss, Phase};
 use crate::queue::{ReleaseState, Successor};
+use crate::store::Lane;
 
 /// The end of an owner, as the store has to hear of it.
 pub(crate) enum Ended {
@@ -50,7 +58,7 @@ impl Engine {
         (first, others.map(|other| self.end_one(other).0).collect())
     }
 
-    /// `false`: bodies or kept work still run under the lease, and the last of them ends it.
+    /// Ends the ownership of one key. `false`: bodies or kept work still run under the lease, and the last of them ends it.
     fn end_one(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> (Ended, bool) {
         match self.queue.hand_on(lease) {
             Successor::Waiter(looks) => {
@@ -123,13 +131,39 @@ impl Engine {
         deferred.go(route.lane, start);
     }
 
+    /// Undoes the questions of a closed lease, which went by this lane.
+    pub(super) fn undo(self: &Arc<Self>, lease: &ActiveLease, lane: Lane, in_flight: bool) {
+        if in_flight {
+            // Only an answer proves that no more of it will arrive.
+            lease.note_late_duplicate();
+        }
+        Cleanup::of(self, lease, Way::Undo(lane)).submit();
+    }
+
+    /// Serves the waiters of a lost lease whose key was deleted by hand, because they do not know that it is free.
+    pub(super) fn leave_a_deleted_key(self: &Arc<Self>, lease: &ActiveLease) {
+        Cleanup::of(self, lease, Way::Leave).submit();
+    }
+
+    /// Gives back what the store holds for a waiter that is gone: its place in the queue, or the key itself if it was given.
+    pub(super) fn give_back_for(
+        self: &Arc<Self>,
+        key: Arc<str>,
+        token: Token,
+        grant: Duration,
+        given: bool,
+    ) {
+        Cleanup::of_a_gone_waiter(self, key, token, grant, given).submit();
+    }
+
     /// Discards a lease that the store does not have. Returns the error for its owner.
     pub(super) fn is_not_ours(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Error {
         self.discard(lease, Loss::NotOurs);
         lease.loss_error(Loss::NotOurs)
     }
 
-    /// Notes that a lease has ended in the store. A copy of its acquire that may still arrive is undone.
+    /// Notes that a lease has ended in the store. The keeper undoes a copy of its acquire that may still
+    /// arrive.
     pub(super) fn has_ended(self: &Arc<Self>, lease: &ActiveLease) {
         self.queue.leave(lease, ReleaseState::Nothing);
         if lease.has_late_duplicate() {

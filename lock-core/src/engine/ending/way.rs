@@ -9,13 +9,14 @@ use crate::lease::Loss;
 use crate::queue::ReleaseState;
 use crate::store::{Cooldown, Lane, Operation, Outcome, Release, Released, Remembered};
 
-/// A way in which a lease ends. The table in [`ending`](super) says what each of them sends and leaves.
+/// A way in which a lease ends. The table in [`ending`](super) lists the command of each way, and the choice of the next
+/// task.
 pub(crate) enum Way {
     Release,
     Vacate,
     Cool(Cooldown),
     Remember(Arc<Record>),
-    /// Goes first behind the acquire, on the lane that it took, so that it is undone in order.
+    /// A release that goes behind the acquire on its lane, so that the store undoes the acquire in order.
     Undo(Lane),
     Leave,
     LateDuplicate,
@@ -44,11 +45,12 @@ impl Way {
         })
     }
 
-    /// Returns what the next task of this process may do until the store has confirmed the end.
+    /// Returns the trace that the lease leaves until the store confirms its end.
     pub(super) fn leaves(&self) -> ReleaseState {
         match self {
             Way::Cool(_) | Way::Remember(_) => ReleaseState::Known,
-            _ => ReleaseState::Steppable,
+            Way::Release | Way::Vacate | Way::Undo(_) => ReleaseState::Steppable,
+            Way::Leave | Way::LateDuplicate => ReleaseState::Nothing,
         }
     }
 
@@ -70,7 +72,7 @@ pub(super) fn has_no_room(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Remembered(Remembered::NoRoom))
 }
 
-/// Returns what an answer of the store, by which the lease has ended there, says to its owner.
+/// Returns the result for the owner of a lease that the store has ended.
 pub(super) fn told_to_owner(outcome: &Outcome, lease: &ActiveLease) -> Result<(), Error> {
     match outcome {
         Outcome::Released(Released::Yes)

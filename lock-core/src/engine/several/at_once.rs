@@ -61,8 +61,10 @@ pub(super) async fn ask_at_once(spec: &LockSpec, keys: &[Arc<str>]) -> AtOnce {
             .collect(),
         ttl: attempts[0].lease.ttl(),
     });
-    let answer = match send(operation, &mut attempts, patience).await {
+    let answer = engine.store.execute(operation, attempts[0].lane);
+    let answer = match send(engine, answer, &mut attempts, patience).await {
         Ok(answer) => answer,
+        // The questions are in flight, and are undone.
         Err(at) => return AtOnce::Occupied(at),
     };
     match answer {
