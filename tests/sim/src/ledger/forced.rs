@@ -93,6 +93,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use super::super::order_tests::orders;
     use super::super::tests::{calm, owns, rules};
     use super::super::{Answer, Owning};
     use super::*;
@@ -107,17 +108,8 @@ mod tests {
             ledger.calls[0].token = Some(7);
             ledger.calls[0].answer =
                 Answer::NotReleased("Lost: an operator freed the lock".to_owned());
-            ledger.orders.push(Order {
-                process: 0,
-                key: 0,
-                token: None,
-                looked: 5 * SECOND,
-                sent: 5 * SECOND,
-                answered: Some(5 * SECOND),
-                result,
-                noted: 0,
-                clock: 0,
-            });
+            orders(&mut ledger, 7, result);
+            ledger.orders[0].token = None;
             ledger.check_orders(&calm());
             assert_eq!(rules(&ledger), broken);
         }

@@ -183,7 +183,7 @@ fn an_owner_beside_a_ticket_breaks_a_rule() {
 }
 
 /// Notes an order of 5 s for the owner with this token.
-fn orders(ledger: &mut Ledger, token: u64, result: Ordered) {
+pub(super) fn orders(ledger: &mut Ledger, token: u64, result: Ordered) {
     ledger.orders.push(Order {
         process: 0,
         key: 0,

@@ -43,8 +43,10 @@ impl Ledger {
         }
     }
 
-    /// Returns whether a share may have met the end of a lease that nobody renews, because its owner was not polled since it
-    /// asked. The waiters ask when the lease is over, and the first process that asks then has the key.
+    /// Returns whether a share may have met the end of a lease that ran out.
+    ///
+    /// A process does not renew the lease of an owner that was not polled since it asked. The waiters ask when the lease is over,
+    /// and the first process that asks then has the key.
     fn meets_an_end_by_time(
         &self,
         of_key: &[usize],
