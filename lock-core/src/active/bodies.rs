@@ -11,14 +11,7 @@ use crate::lease::{LeaseOptions, Phase};
 impl ActiveLease {
     /// Returns the turn of the bodies that enter this lease directly.
     pub(crate) fn turn(&self) -> Turn {
-        let mut state = lock(&self.state);
-        let renewed = state.lease.renews();
-        Arc::clone(
-            &state
-                .bodies
-                .get_or_insert_with(|| Bodies::new(renewed))
-                .turn,
-        )
+        Arc::clone(&lock(&self.state).bodies().turn)
     }
 
     /// Counts one more body under this lease if the lease is held. Returns the phase that was noticed last, and
@@ -30,9 +23,7 @@ impl ActiveLease {
         if phase != Phase::Held {
             return phase;
         }
-        let renewed = state.lease.renews();
-        let bodies = state.bodies.get_or_insert_with(|| Bodies::new(renewed));
-        if !bodies.enter(options) {
+        if !state.bodies().enter(options) {
             return Phase::Closed;
         }
         state.lease.serve(options, now);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ActiveLease, LeaseState, count_loss};
+use super::{ActiveLease, LeaseState, tell};
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::record::Record;
-use crate::base::sync::{lock, wake_all};
+use crate::base::sync::lock;
 use crate::lease::{Loss, Phase};
 use crate::store::{Cooldown, Release, Replaced};
 
@@ -65,12 +65,7 @@ impl ActiveLease {
         let gap = state.leaves_a_gap(now);
         state.gap = gap;
         let before = state.lease.close(now);
-        let waiting = state.waiting.take();
-        drop(state);
-        if just_lost {
-            count_loss(before);
-        }
-        wake_all(waiting);
+        tell(state, just_lost);
         Closed::Now { before, gap }
     }
 
@@ -85,12 +80,7 @@ impl ActiveLease {
         }
         let ends = now + state.lease.remaining(now);
         let before = state.lease.close(now);
-        let waiting = state.waiting.take();
-        drop(state);
-        if just_lost {
-            count_loss(before);
-        }
-        wake_all(waiting);
+        tell(state, just_lost);
         Detached::From(before, ends)
     }
 

@@ -6,10 +6,10 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::ActiveLease;
+use super::{ActiveLease, tell};
 use crate::base::clock::Moment;
 use crate::base::fence::FencingToken;
-use crate::base::sync::{lock, wake_all};
+use crate::base::sync::lock;
 use crate::lease::{LeaseOptions, Loss};
 
 /// The place of a lease in its group.
@@ -90,9 +90,7 @@ impl ActiveLease {
         let mut state = lock(&self.state);
         let lost = state.lease.lose_with(loss);
         if lost {
-            let waiting = state.waiting.take();
-            drop(state);
-            wake_all(waiting);
+            tell(state, false);
         }
         lost
     }

@@ -168,6 +168,17 @@ fn a_lease_with_a_body_inside_goes_to_no_other_owner() {
     assert!(lease.succeeded_by(options()).is_none());
 }
 
+/// The queue is locked when a lease is passed on, and the recorder of losses is foreign code.
+#[test]
+fn the_end_of_a_lease_that_is_not_passed_on_is_noticed_by_its_close() {
+    let clock = ManualClock::new();
+    let lease = held(&clock);
+    clock.advance(60 * SECOND);
+    assert!(lease.succeeded_by(options()).is_none());
+    assert_eq!(lease.noticed_phase(), Phase::Held);
+    assert_eq!(lease.observe(), (Phase::Lost(Loss::Expired), true));
+}
+
 #[test]
 fn a_look_for_waiters_is_due_once_and_begins_the_count_again() {
     let clock = ManualClock::new();

@@ -4,7 +4,6 @@
 //! the lease counts such work, and the end of its owner is put off until the count is zero.
 
 use super::ActiveLease;
-use super::bodies::Bodies;
 use crate::base::sync::lock;
 use crate::lease::Phase;
 
@@ -14,9 +13,7 @@ impl ActiveLease {
         let mut state = lock(&self.state);
         let phase = state.lease.phase();
         if phase == Phase::Held {
-            let renewed = state.lease.renews();
-            let bodies = state.bodies.get_or_insert_with(|| Bodies::new(renewed));
-            bodies.kept += 1;
+            state.bodies().kept += 1;
         }
         phase
     }

@@ -15,13 +15,13 @@ mod held_tests;
 mod hints;
 mod kept;
 mod role;
+mod slot_name;
 mod successor;
 #[cfg(all(test, feature = "test-util"))]
 mod tests;
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -43,24 +43,7 @@ use group::Membership;
 pub use held_long::LongHoldObserver;
 use held_long::tell_held_long;
 pub(crate) use role::Role;
-
-/// The name of a slot in the queue of the process: the key of a lock, and a name of its own for each share, because
-/// shares do not wait for one another.
-pub(crate) type SlotName<'a> = Cow<'a, Arc<str>>;
-
-pub(crate) fn slot_name(key: &Arc<str>, token: Token) -> SlotName<'_> {
-    match token.share() {
-        None => Cow::Borrowed(key),
-        // No key begins so.
-        Some(_) => Cow::Owned(format!("!{token}/{key}").into()),
-    }
-}
-
-/// Returns the key of the lock, if this is the name of a share's slot.
-pub(crate) fn key_of_share(slot: &str) -> Option<&str> {
-    let (_, rest) = slot.strip_prefix('!')?.split_once('/')?;
-    rest.split_once('/').map(|(_, key)| key)
-}
+pub(crate) use slot_name::{OWN_LINE, SlotName, is_own_line, key_of_share, line_name, slot_name};
 
 pub(crate) struct ActiveLease {
     pub(crate) key: Arc<str>,
@@ -121,10 +104,15 @@ impl LeaseState {
         }
     }
 
+    fn bodies(&mut self) -> &mut Bodies {
+        let renewed = self.lease.options().renews();
+        self.bodies.get_or_insert_with(|| Bodies::new(renewed))
+    }
+
     /// Returns whether a gap is due, in which clients of other libraries find the key free.
     fn leaves_a_gap(&self, now: Moment) -> bool {
         let due = |fence| self.cohort.leaves_a_gap(fence, now);
-        self.lease.leaves_gaps() && self.fence.is_some_and(due)
+        self.lease.options().leaves_gaps() && self.fence.is_some_and(due)
     }
 }
 
@@ -164,10 +152,7 @@ impl ActiveLease {
         let lost = state.lease.observe(now);
         let phase = state.lease.phase();
         if lost {
-            let waiting = state.waiting.take();
-            drop(state);
-            count_loss(phase);
-            wake_all(waiting);
+            tell(state, true);
         }
         (phase, lost)
     }
@@ -188,7 +173,7 @@ impl ActiveLease {
     }
 
     pub(crate) fn ttl(&self) -> Duration {
-        lock(&self.state).lease.ttl()
+        self.options().ttl()
     }
 
     pub(crate) fn options(&self) -> LeaseOptions {
@@ -259,28 +244,17 @@ impl ActiveLease {
     pub(crate) fn poll(&self, now: Moment) -> Action {
         let mut state = lock(&self.state);
         let action = state.lease.poll(now);
-        let waiting = match action {
-            Action::Lost | Action::Overdue => state.waiting.take(),
-            Action::Nothing | Action::Renew | Action::HeldLong => Vec::new(),
-        };
-        let held_for = now.since(state.granted_at);
-        let watch = match action {
+        match action {
+            Action::Lost | Action::Overdue => tell(state, action == Action::Lost),
             Action::HeldLong => {
-                // Again when the time has doubled, because a leader's lock is held for days and deserves few
-                // lines.
+                let held_for = now.since(state.granted_at);
+                // Again when the time has doubled, because a leader's lock is held for days and deserves few lines.
                 state.lease.warn_at(now + held_for);
-                state.watch.clone()
+                let watch = state.watch.clone();
+                drop(state);
+                tell_held_long(watch, held_for);
             }
-            _ => None,
-        };
-        let phase = state.lease.phase();
-        drop(state);
-        if action == Action::Lost {
-            count_loss(phase);
-        }
-        wake_all(waiting);
-        if action == Action::HeldLong {
-            tell_held_long(watch, held_for);
+            Action::Nothing | Action::Renew => {}
         }
         action
     }
@@ -288,7 +262,7 @@ impl ActiveLease {
     /// Makes the next renewal due now, because the key may be gone.
     pub(crate) fn renew_now(&self) {
         let now = self.now();
-        lock(&self.state).lease.renew_now(now);
+        lock(&self.state).lease.renew_by(now);
     }
 
     /// Notes the answer to a renewal. `true`: the lease is lost, and the engine has to be told.
@@ -315,11 +289,7 @@ impl ActiveLease {
         let mut state = lock(&self.state);
         let lost = change(&mut state.lease, now);
         if lost {
-            let waiting = state.waiting.take();
-            let phase = state.lease.phase();
-            drop(state);
-            count_loss(phase);
-            wake_all(waiting);
+            tell(state, true);
         }
         lost
     }
@@ -333,11 +303,17 @@ impl ActiveLease {
     }
 }
 
-/// Counts a loss that was noticed just now. The lease must not be locked, because the recorder is foreign code.
-fn count_loss(phase: Phase) {
-    if let Phase::Lost(loss) = phase {
+/// Unlocks a lease whose state has changed, and wakes its tasks.
+///
+/// `just_lost`: the loss was noticed at this moment, and is counted. The recorder is foreign code, so neither the lease nor the
+/// queue may be locked while it runs.
+fn tell(mut state: MutexGuard<'_, LeaseState>, just_lost: bool) {
+    let (phase, waiting) = (state.lease.phase(), state.waiting.take());
+    drop(state);
+    if just_lost && let Phase::Lost(loss) = phase {
         telemetry::lost(loss.reason());
     }
+    wake_all(waiting);
 }
 
 /// The lease's entry in the keeper's schedule.

@@ -8,7 +8,8 @@ use crate::api::manager::LockManager;
 use crate::base::error::Error;
 use crate::base::key::LockKey;
 use crate::base::record::{Record, RecordOutcome};
-use crate::store::{Forgotten, Lane, Operation, Outcome, Release};
+use crate::engine::inquiry::error_of;
+use crate::store::{Failure, Forgotten, Operation, Outcome, Release};
 
 impl LockHandle {
     /// Leaves `record` in the key when this ownership ends.
@@ -120,15 +121,16 @@ impl LockManager {
     /// ```
     pub async fn forget(&self, key: impl Into<LockKey>) -> Result<Forgotten, Error> {
         let key = key.into().into_result()?;
-        let forgotten = match self.answer_to(Operation::Forget(Arc::clone(&key))).await? {
-            Outcome::Forgotten(forgotten, _) => forgotten,
-            Outcome::Failed(failure) => return Err(failure.error.with_key(&key)),
-            _ => return Err(Error::unavailable("the store's answer was not understood")),
+        let engine = self.engine();
+        let order = Operation::Forget(Arc::clone(&key));
+        let forgotten = match engine.answer_to(order).await {
+            Ok(Outcome::Forgotten(forgotten, _)) => forgotten,
+            Ok(_) => return Err(error_of(Failure::not_understood(), &key)),
+            Err(failure) => return Err(error_of(failure, &key)),
         };
         if forgotten == Forgotten::Yes {
-            let engine = self.engine();
             // The free key goes to the first waiter. If that fails, the waiters ask by themselves.
-            let _ = self
+            let _ = engine
                 .answer_to(Operation::Leave(Release {
                     token: engine
                         .tokens
@@ -141,13 +143,5 @@ impl LockManager {
                 .await;
         }
         Ok(forgotten)
-    }
-
-    async fn answer_to(&self, operation: Operation) -> Result<Outcome, Error> {
-        let engine = self.engine();
-        let end = engine.now() + engine.operation_timeout;
-        let answer = engine.store.execute(operation, Lane::of_this_task());
-        let answer = engine.timers.before(end, answer).await;
-        answer.ok_or_else(|| Error::unavailable("the store gave no answer in time"))
     }
 }

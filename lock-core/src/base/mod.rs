@@ -1,7 +1,6 @@
 //! Values and small tools that all other folders use.
 
 pub(crate) mod acks;
-pub(crate) mod all;
 #[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
 pub(crate) mod certificates;
 #[cfg(feature = "postgres-tls")]

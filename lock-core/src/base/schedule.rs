@@ -1,6 +1,5 @@
 //! Schedules: when the ticks of a repeated job begin. Pure.
 
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use super::clock::ServerTime;
@@ -63,7 +62,7 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
 /// // Every night at half past two, UTC.
 /// let nightly = Interval::new(Duration::from_secs(24 * 3_600)).starting_at(Duration::from_secs(9_000));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     length: Duration,
     start: Duration,
@@ -101,15 +100,6 @@ impl Schedule for Interval {
         let nanos = u32::try_from(next % NANOS).unwrap_or(0);
         let next = SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos));
         next.unwrap_or(SystemTime::UNIX_EPOCH + LATEST)
-    }
-}
-
-impl fmt::Debug for Interval {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Interval")
-            .field("length", &self.length)
-            .field("start", &self.start)
-            .finish()
     }
 }
 

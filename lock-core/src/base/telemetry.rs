@@ -5,11 +5,7 @@
 
 #![cfg_attr(
     not(feature = "metrics"),
-    allow(
-        unused_mut,
-        unused_variables,
-        reason = "used by the feature `metrics` only"
-    )
+    allow(unused_variables, reason = "used by the feature `metrics` only")
 )]
 
 use std::time::Duration;
@@ -125,40 +121,13 @@ pub(crate) fn lost(reason: &'static str) {
     metrics::counter!("lock_losses_total", "reason" => reason).increment(1);
 }
 
-/// The answers to one batch of renewals, which are counted together when this is dropped.
-#[derive(Default)]
-pub(crate) struct Renewals {
+/// Counts the answers to a batch of renewals.
+#[inline]
+pub(crate) fn renewals(renewed: usize, failed: usize) {
     #[cfg(feature = "metrics")]
-    renewed: u64,
-    #[cfg(feature = "metrics")]
-    failed: u64,
-}
-
-impl Renewals {
-    #[inline]
-    pub(crate) fn renewed(&mut self) {
-        #[cfg(feature = "metrics")]
-        {
-            self.renewed += 1;
-        }
-    }
-
-    #[inline]
-    pub(crate) fn failed(&mut self) {
-        #[cfg(feature = "metrics")]
-        {
-            self.failed += 1;
-        }
-    }
-}
-
-#[cfg(feature = "metrics")]
-impl Drop for Renewals {
-    fn drop(&mut self) {
-        for (outcome, count) in [("renewed", self.renewed), ("failed", self.failed)] {
-            if count > 0 {
-                metrics::counter!("lock_renewals_total", "outcome" => outcome).increment(count);
-            }
+    for (outcome, count) in [("renewed", renewed), ("failed", failed)] {
+        if count > 0 {
+            metrics::counter!("lock_renewals_total", "outcome" => outcome).increment(count as u64);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::base::share::ShareLimit;
 use crate::keeper::OpenTask;
 use crate::lease::deadline::{Anchor, GRANT};
 use crate::lease::{LeaseOptions, Phase};
-use crate::queue::{Contender, Displaced};
+use crate::queue::Contender;
 use crate::store::{AcquireRoute, Failure, Grant, Lane, Operation, Outcome, Queueing, Refusal};
 
 /// The outcome of a question to the store.
@@ -195,21 +195,24 @@ impl Attempt {
     }
 
     /// Notes that a question about this key and others is about to be sent. `false`: it must not be, because it would have
-    /// to step over a lease of this process.
+    /// to step over a lease of this process, or because another waiter is the contender now.
+    #[must_use]
     pub(super) fn asks_with_others(
         &mut self,
         contender: &Contender,
         sent: Moment,
         patience: Duration,
-    ) -> Result<bool, Displaced> {
+    ) -> bool {
         let way = Some(self.lane);
-        let before = contender.asking(&self.lease, self.lane, way, sent)?;
+        let Ok(before) = contender.asking(&self.lease, self.lane, way, sent) else {
+            return false;
+        };
         if before.is_some_and(|before| !before.is_on(way)) {
-            return Ok(false);
+            return false;
         }
         self.was_behind = before.is_some();
         self.is_asked(sent, patience);
-        Ok(true)
+        true
     }
 
     /// Takes over a key that the store has handed to this waiter. `false`: the end of the grant is not known

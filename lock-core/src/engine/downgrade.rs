@@ -11,13 +11,15 @@ use crate::active::ActiveLease;
 use crate::base::error::Error;
 use crate::base::options::Interop;
 use crate::base::share::ShareLimit;
-use crate::store::{AcquireRoute, Lane, Operation, Outcome, Queueing, Swap, Swapped};
+use crate::store::{AcquireRoute, Lane, Operation, Outcome, Queueing, Swapped};
 
 const SEVERAL_SERVERS: &str = "a lock over several servers (`redlock://`) cannot be downgraded, because they do not \
      replace its token in one step; release it and acquire it with `.read()`, or keep such locks on one server, with \
      sentinels or in a cluster";
 const SEVERAL_KEYS: &str =
     "a lock of several keys cannot be downgraded, because it has no readers; release it";
+const INSIDE: &str = "a lock cannot be downgraded while a call that has entered it still runs, or work that keeps it; downgrade \
+     it outside of that call, or when that call or work has ended";
 const SHARE: &str =
     "the lock is a share already (a reader or a permit), so there is nothing to downgrade";
 
@@ -41,21 +43,15 @@ impl Engine {
             return Err(Error::invalid(SEVERAL_KEYS));
         }
         let AcquireRoute { lane, address } = self.store.acquire_route(self.tokens.manager());
-        let (fence, ends) = self.detach(lease)?;
+        let (fence, ends) = self.detach(lease, INSIDE)?;
         let sent = self.now();
         let token = self.tokens.fresh_at(address, sent);
         let token = token.with_share(Some(ShareLimit::READERS));
         let options = lease.options().interop(Interop::Off);
         let share = ActiveLease::new(&lease.key, token, options, self.timers.clock());
-        let swap = Swap {
-            key: Arc::clone(&lease.key),
-            from: lease.token,
-            to: token,
-            ttl: lease.ttl(),
-            fence: Some(fence),
-        };
-        let mut open = OpenSwap::new(self, lease.release(), swap);
-        open.late_duplicate = lease.has_late_duplicate();
+        let (release, late_duplicate) = (lease.release(), lease.has_late_duplicate());
+        let to = (token, lease.ttl());
+        let mut open = OpenSwap::new(self, release, to, Some(fence), late_duplicate);
         let swapping = self.queue.swaps_in(&share);
         match open.answer(lane, ends).await {
             Ok(Swapped::Yes) if share.grant(sent, fence) => {

@@ -79,13 +79,19 @@ impl Engine {
         &self,
         operation: OperatorOperation,
     ) -> Result<OperatorOutcome, Failure> {
+        match self.answer_to(Operation::Operator(operation)).await? {
+            Outcome::Operator(outcome) => Ok(outcome),
+            _ => Err(Failure::not_understood()),
+        }
+    }
+
+    /// Sends an operation once, and waits for its answer.
+    pub(crate) async fn answer_to(&self, operation: Operation) -> Result<Outcome, Failure> {
         let end = self.now() + self.operation_timeout;
-        let operation = Operation::Operator(operation);
         let answer = self.store.execute(operation, Lane::of_this_task());
         match self.timers.before(end, answer).await {
-            Some(Outcome::Operator(outcome)) => Ok(outcome),
             Some(Outcome::Failed(failure)) => Err(failure),
-            Some(_) => Err(Failure::not_understood()),
+            Some(outcome) => Ok(outcome),
             None => Err(Failure::unanswered("the store gave no answer in time")),
         }
     }

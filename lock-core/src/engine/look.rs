@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Engine;
 use crate::active::ActiveLease;
 use crate::base::machine;
-use crate::store::{Inspect, Lane, Operation, OperatorOperation, OperatorOutcome, Outcome};
+use crate::store::{Inspect, OperatorOperation, OperatorOutcome};
 
 impl Engine {
     /// Asks once, in the background. Without an answer the lease is released at its limit, as if a process waited.
@@ -28,12 +28,7 @@ async fn look(engine: Arc<Engine>, lease: Arc<ActiveLease>) {
         key: Arc::clone(&lease.key),
         register: None,
     });
-    let question = Operation::Operator(question);
-    let answer = engine.store.execute(question, Lane::of_this_task());
-    let answer = engine
-        .timers
-        .before(asked + engine.operation_timeout, answer);
-    if let Some(Outcome::Operator(OperatorOutcome::Inspected(seen))) = answer.await
+    if let Ok(OperatorOutcome::Inspected(seen)) = engine.operate(question).await
         && seen.waiter_count == 0
     {
         engine.queue.found_no_waiter(&lease, asked);

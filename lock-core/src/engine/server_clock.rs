@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
+use super::inquiry::error_of;
 use crate::base::clock::{Clock, Moment, ServerTime};
 use crate::base::error::Error;
-use crate::store::{Lane, Operation, Outcome};
+use crate::store::{Failure, Operation, Outcome};
 
 /// After this time an answer is not carried on any longer, because the two clocks may have come apart.
 pub(crate) const FRESH: Duration = Duration::from_secs(15 * 60);
@@ -40,15 +41,11 @@ impl ServerClock {
     /// Asks the server. Its clock shows the answer, or more, when this returns.
     pub(crate) async fn read(&mut self) -> Result<ServerTime, Error> {
         let engine = &self.engine;
-        let overdue = engine.now() + engine.operation_timeout;
-        let operation = Operation::Clock(Arc::clone(&self.key));
-        let answer = engine.store.execute(operation, Lane::of_this_task());
-        let answer = engine.timers.before(overdue, answer).await;
-        let server = match answer {
-            Some(Outcome::Clock(server)) => server,
-            Some(Outcome::Failed(failure)) => return Err(failure.error.with_key(&self.key)),
-            Some(_) => return Err(Error::unavailable("the store's answer was not understood")),
-            None => return Err(Error::unavailable("the store gave no answer in time")),
+        let question = Operation::Clock(Arc::clone(&self.key));
+        let server = match engine.answer_to(question).await {
+            Ok(Outcome::Clock(server)) => server,
+            Ok(_) => return Err(error_of(Failure::not_understood(), &self.key)),
+            Err(failure) => return Err(error_of(failure, &self.key)),
         };
         let local = engine.now();
         self.last = Some(Reading { server, local });

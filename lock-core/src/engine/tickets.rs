@@ -37,7 +37,7 @@ use crate::lease::backoff::LONGEST;
 use crate::lease::deadline::surely_over;
 use crate::lease::{LeaseOptions, Phase};
 use crate::queue::ReleaseState;
-use crate::store::{AcquireRoute, Lane, Operation, Release, Swap, Swapped};
+use crate::store::{AcquireRoute, Lane, Operation, Release, Swapped};
 
 const INSIDE: &str = "a ticket cannot be made while a call that has entered the lock still runs, or work that keeps it; \
      make it outside of that call, or when that call or work has ended";
@@ -68,22 +68,16 @@ impl Engine {
             return Err(Error::invalid(SEVERAL_KEYS));
         }
         lease.role().check_ticket()?;
-        let (fence, ends) = self.detach(lease)?;
+        let (fence, ends) = self.detach(lease, INSIDE)?;
         let ticket = Ticket {
             key: Arc::clone(&lease.key),
             token: self.tokens.fresh(),
             fence,
             ttl: lease.ttl(),
         };
-        let swap = Swap {
-            key: Arc::clone(&lease.key),
-            from: lease.token,
-            to: ticket.token,
-            ttl: pick_up,
-            fence: None,
-        };
-        let mut open = OpenSwap::new(self, lease.release(), swap);
-        open.late_duplicate = lease.has_late_duplicate();
+        let (release, late_duplicate) = (lease.release(), lease.has_late_duplicate());
+        let to = (ticket.token, pick_up);
+        let mut open = OpenSwap::new(self, release, to, None, late_duplicate);
         match open.answer(Lane::of_this_task(), ends).await {
             Ok(Swapped::Yes) => {
                 open.needs_no_undoing();
@@ -118,12 +112,17 @@ impl Engine {
     }
 
     /// Ends the lease in this process. Returns its fencing token, and until when it would have lasted.
+    ///
+    /// # Errors
+    ///
+    /// `inside` while bodies or kept work run under the lease, which then goes on.
     pub(super) fn detach(
         self: &Arc<Self>,
         lease: &Arc<ActiveLease>,
+        inside: &'static str,
     ) -> Result<(FencingToken, Moment), Error> {
         let (before, ends) = match lease.detach() {
-            Detached::Inside => return Err(Error::invalid(INSIDE)),
+            Detached::Inside => return Err(Error::invalid(inside)),
             Detached::From(phase, ends) => (phase, ends),
         };
         let fence = match (before, lease.fence()) {
@@ -163,16 +162,9 @@ impl Engine {
             fence: Some(ticket.fence),
             ..lease.release()
         };
-        let swap = Swap {
-            key: Arc::clone(&ticket.key),
-            from: ticket.token,
-            to: token,
-            ttl: ticket.ttl,
-            fence: None,
-        };
-        let mut open = OpenSwap::new(self, release, swap);
-        let swapping = self.queue.swaps_in(&lease);
         // No acquire has the token of a ticket, so a ticket that has ended stays away.
+        let mut open = OpenSwap::new(self, release, (token, ticket.ttl), None, false);
+        let swapping = self.queue.swaps_in(&lease);
         match open.answer(lane, Moment::FAR).await {
             Ok(Swapped::Yes) if lease.grant(sent, ticket.fence) => {
                 open.needs_no_undoing();

@@ -12,7 +12,7 @@ use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::machine;
 use crate::base::sync::lock;
-use crate::base::telemetry::Renewals;
+use crate::base::telemetry;
 use crate::lease::Action;
 use crate::store::{BoxFuture, Extended, Extension, Lane, Operation, Outcome, Store};
 
@@ -99,16 +99,12 @@ impl Thread {
             let action = lease.poll(now);
             self.keeper.arm(&lease);
             match action {
-                Action::Renew => renewals.push(lease),
+                Action::Renew => renewals.push((self.store.shard(&lease.key), lease)),
                 Action::Lost => self.listener.lost(&lease),
                 Action::Overdue => self.listener.overdue(&lease),
                 Action::Nothing | Action::HeldLong => {}
             }
         }
-        let mut renewals: Vec<_> = renewals
-            .into_iter()
-            .map(|lease| (self.store.shard(&lease.key), lease))
-            .collect();
         // A batch may take a third of its shortest ttl, so short ones go with short ones.
         renewals.sort_by_key(|(shard, lease)| (*shard, lease.ttl()));
         for of_a_shard in renewals.chunk_by(|(one, _), (other, _)| one == other) {
@@ -151,13 +147,8 @@ impl Thread {
             let mut asked = self.extend(extensions);
             let outcome = machine::timeout(patience, &mut asked).await;
             if outcome.is_err() {
-                let late = Late {
-                    asked,
-                    patience,
-                    sent,
-                    extended_to: shortest,
-                };
-                machine::spawn(Arc::clone(&self).heed(late, part.clone()));
+                let heeding = Arc::clone(&self).heed(asked, patience, sent, shortest, part.clone());
+                machine::spawn(heeding);
             }
             let answers = match outcome {
                 Ok(Outcome::Extended(answers)) if answers.len() == part.len() => answers,
@@ -168,49 +159,44 @@ impl Thread {
                 }
                 _ => vec![Extended::Unknown; part.len()],
             };
-            let mut counted = Renewals::default();
-            for (lease, answer) in part.iter().zip(answers) {
-                match answer {
-                    Extended::Yes => counted.renewed(),
-                    Extended::Unknown => counted.failed(),
-                    // It is a loss, or the lease has ended meanwhile.
-                    Extended::NotOurs => {}
-                }
-                if lease.renewed(sent, answer) {
+            for (lease, answer) in part.iter().zip(&answers) {
+                if lease.renewed(sent, *answer) {
                     self.listener.lost(lease);
                 }
                 self.keeper.arm(lease);
             }
+            // Not ours: it is a loss, or the lease has ended meanwhile.
+            let count = |of| answers.iter().filter(|answer| **answer == of).count();
+            telemetry::renewals(count(Extended::Yes), count(Extended::Unknown));
         }
     }
+
     fn extend(&self, extensions: Vec<Extension>) -> BoxFuture<'static, Outcome> {
         let store = Arc::clone(&self.store);
         let operation = Operation::Extend(extensions);
         Box::pin(async move { store.execute(operation, Lane::KEEPER).await })
     }
 
-    /// Waits as long again for the answer to a renewal. The leases that it extends last from its send, also if those after it
-    /// are answered too late as well, and those that the store does not have are lost.
-    async fn heed(self: Arc<Self>, late: Late, leases: Vec<Arc<ActiveLease>>) {
-        let Ok(Outcome::Extended(answers)) = machine::timeout(late.patience, late.asked).await
-        else {
+    /// Waits as long again for the answer to a renewal that was not answered within `patience`. The leases that it extends last
+    /// from its send, also if those after it are answered too late as well, and those that the store does not have are lost.
+    ///
+    /// `extended_to`: the shortest ttl of the leases.
+    async fn heed(
+        self: Arc<Self>,
+        asked: BoxFuture<'static, Outcome>,
+        patience: Duration,
+        sent: Moment,
+        extended_to: Duration,
+        leases: Vec<Arc<ActiveLease>>,
+    ) {
+        let Ok(Outcome::Extended(answers)) = machine::timeout(patience, asked).await else {
             return;
         };
         for (lease, answer) in leases.iter().zip(answers) {
-            if lease.renewed_late(late.sent, answer, late.extended_to) {
+            if lease.renewed_late(sent, answer, extended_to) {
                 self.listener.lost(lease);
             }
             self.keeper.arm(lease);
         }
     }
-}
-
-/// A renewal that was not answered in time.
-struct Late {
-    asked: BoxFuture<'static, Outcome>,
-    /// How long it was waited for.
-    patience: Duration,
-    sent: Moment,
-    /// The shortest ttl of its leases.
-    extended_to: Duration,
 }

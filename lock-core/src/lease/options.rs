@@ -59,7 +59,7 @@ impl LeaseOptions {
         self.interop
     }
 
-    pub(super) fn ttl(&self) -> Duration {
+    pub(crate) fn ttl(&self) -> Duration {
         Duration::from_millis(u64::from(self.ttl_millis))
     }
 

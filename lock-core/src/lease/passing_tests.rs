@@ -65,12 +65,12 @@ fn a_hand_over_counts_from_a_quarter_of_a_grant_on() {
 fn the_options_say_whether_a_lease_is_renewed_and_leaves_gaps() {
     for renew in [true, false] {
         assert_eq!(options(renew).renews(), renew);
-        assert_eq!(held(options(renew)).renews(), renew);
+        assert_eq!(held(options(renew)).options.renews(), renew);
     }
     for (interop, gaps) in [(Interop::On, true), (Interop::Off, false)] {
         let options = options(true).interop(interop);
         assert_eq!(options.leaves_gaps(), gaps);
-        assert_eq!(held(options).leaves_gaps(), gaps);
+        assert_eq!(held(options).options.leaves_gaps(), gaps);
     }
 }
 
@@ -100,7 +100,7 @@ fn a_nested_body_has_the_lease_renewed_if_it_wants_to() {
         let mut lease = held(options(false));
         let ends = lease.due();
         lease.serve(options(renew), START);
-        assert_eq!(lease.renews(), renew);
+        assert_eq!(lease.options.renews(), renew);
         let due = if renew {
             Some(after(10 * SECOND))
         } else {

@@ -10,7 +10,7 @@ use crate::base::record::StoredRecord;
 use crate::base::share::ShareLimit;
 
 /// The store's answer that another owner holds the key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Refusal {
     /// The owner's work is done, and a cooldown runs.
     pub(crate) cooling: bool,
@@ -35,6 +35,15 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
+    /// The answer that a lease of this process amounts to.
+    pub(crate) fn held(remaining: Duration) -> Self {
+        Self {
+            remaining: Some(remaining),
+            pushed: true,
+            ..Self::default()
+        }
+    }
+
     /// What it tells a caller behind the refused waiter. A key that is full for the one may have room for a higher limit.
     pub(crate) fn told_to(mut self, share: Option<ShareLimit>) -> Self {
         self.full = self

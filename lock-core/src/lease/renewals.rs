@@ -55,11 +55,11 @@ impl Lease {
         }
     }
 
-    /// Makes the next renewal due now, because the key may be gone.
-    pub(crate) fn renew_now(&mut self, now: Moment) {
+    /// Makes a renewal due at `at` or before, because the key may have been changed.
+    pub(crate) fn renew_by(&mut self, at: Moment) {
         match &mut self.renewing {
-            Renewing::At(at) => *at = now.min(*at),
-            // The renewal may have been answered before the key was gone.
+            Renewing::At(next) => *next = at.min(*next),
+            // The renewal may have been answered before the change.
             Renewing::Sent { hinted, .. } => *hinted = true,
             Renewing::Off => {}
         }
@@ -82,30 +82,18 @@ impl Lease {
 
     /// Makes a renewal due soon, because the store says that the key was changed.
     pub(crate) fn hint(&mut self, now: Moment) {
-        match &mut self.renewing {
-            Renewing::At(at) => {
-                // Never for a lease that was not renewed.
-                let soon = now.max(self.hints_from);
-                if soon < *at {
-                    *at = soon;
-                    self.hints_from = soon + BETWEEN_HINTS;
-                }
-            }
-            // The renewal may have been answered before the change.
-            Renewing::Sent { hinted, .. } => *hinted = true,
-            Renewing::Off => {}
+        // Never for a lease that was not renewed.
+        let soon = now.max(self.hints_from);
+        if matches!(self.renewing, Renewing::At(at) if soon < at) {
+            self.hints_from = soon + BETWEEN_HINTS;
         }
+        self.renew_by(soon);
     }
 
     /// Makes a renewal due at `at` or before, because the store does not watch the key any more.
     pub(crate) fn watch_again(&mut self, at: Moment) {
-        if self.hints_from == Moment::FAR {
-            return;
-        }
-        match &mut self.renewing {
-            Renewing::At(next) => *next = at.min(*next),
-            Renewing::Sent { hinted, .. } => *hinted = true,
-            Renewing::Off => {}
+        if self.hints_from < Moment::FAR {
+            self.renew_by(at);
         }
     }
 }

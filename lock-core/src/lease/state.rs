@@ -90,10 +90,6 @@ impl Lease {
         self.phase
     }
 
-    pub(crate) fn ttl(&self) -> Duration {
-        self.options.ttl()
-    }
-
     pub(crate) fn options(&self) -> LeaseOptions {
         self.options
     }
@@ -101,14 +97,6 @@ impl Lease {
     /// Returns when the longest hold is over.
     pub(crate) fn max_hold_at(&self) -> Moment {
         self.max_hold_at
-    }
-
-    pub(crate) fn renews(&self) -> bool {
-        self.options.renew
-    }
-
-    pub(crate) fn leaves_gaps(&self) -> bool {
-        self.options.leaves_gaps()
     }
 
     /// Returns the ttl of the renewal in flight.
@@ -201,7 +189,7 @@ impl Lease {
         // The grant is extended to the full ttl early, even if it is not renewed afterwards.
         self.renewing = Renewing::At(now + left / 3);
         if self.options.watch {
-            self.renew_now(now);
+            self.renew_by(now);
         }
         self.hold(deadline, now);
         true
@@ -314,39 +302,22 @@ impl Lease {
     pub(crate) fn renewed(&mut self, sent: Moment, answer: Extended, now: Moment) -> bool {
         // The owner may have released the lease in the meantime, and then the answer does not
         // matter.
+        let extended_to = self.renewing_to();
+        let hinted = matches!(self.renewing, Renewing::Sent { hinted: true, .. });
+        let lost = self.renewed_late(sent, answer, extended_to, now);
         if self.phase != Phase::Held {
-            return false;
+            return lost;
         }
-        if self.observe(now) {
-            return true;
+        self.renewing = match answer {
+            Extended::Yes if extended_to < self.options.ttl() => Renewing::At(now),
+            Extended::Yes if self.options.renew => Renewing::At(sent + self.renewal_interval()),
+            Extended::Yes => Renewing::Off,
+            _ => Renewing::At(now + self.retry_interval(now)),
+        };
+        if hinted && answer == Extended::Yes {
+            self.hint(now);
         }
-        match answer {
-            Extended::Yes => {
-                let extended_to = self.renewing_to();
-                let hinted = matches!(self.renewing, Renewing::Sent { hinted: true, .. });
-                // The deadline only moves later, so an overtaken answer changes nothing.
-                self.deadline = self.deadline.max(deadline(sent, extended_to));
-                self.renewing = if extended_to < self.options.ttl() {
-                    Renewing::At(now)
-                } else if self.options.renew {
-                    Renewing::At(sent + self.renewal_interval())
-                } else {
-                    Renewing::Off
-                };
-                if hinted {
-                    self.hint(now);
-                }
-                false
-            }
-            Extended::NotOurs => {
-                self.lose(Loss::NotOurs);
-                true
-            }
-            Extended::Unknown => {
-                self.renewing = Renewing::At(now + self.retry_interval(now));
-                false
-            }
-        }
+        false
     }
 
     /// Records the answer to a renewal that was taken for unanswered; returns `true` if the lease is lost.
@@ -360,6 +331,7 @@ impl Lease {
         let was_held = self.phase == Phase::Held;
         let goes_on = was_held && !self.observe(now);
         match answer {
+            // The deadline only moves later, so an overtaken answer changes nothing.
             Extended::Yes if goes_on => self.deadline = self.deadline.max(deadline(sent, ttl)),
             Extended::NotOurs if goes_on => self.lose(Loss::NotOurs),
             _ => {}

@@ -107,7 +107,7 @@ fn two_renewals_by_hints_are_a_quarter_of_a_second_apart() {
 fn a_loss_of_all_data_during_a_renewal_makes_another_renewal_due() {
     let mut lease = renewing(30 * SECOND);
     assert_eq!(lease.poll(after(10 * SECOND)), Action::Renew);
-    lease.renew_now(after(10 * SECOND));
+    lease.renew_by(after(10 * SECOND));
     assert!(!lease.renewed(after(10 * SECOND), Extended::Yes, after(11 * SECOND)));
     assert_eq!(lease.due(), Some(after(11 * SECOND)));
 }

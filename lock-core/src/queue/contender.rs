@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
 
 use super::ended::{Predecessor, Supersede};
-use super::slot::{KeyState, Slot, held_fact};
+use super::slot::{Callers, KeyState, Slot, Waiter, held_fact};
 use super::{Queue, Verdict};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
@@ -88,7 +88,7 @@ impl Contender {
     pub(crate) fn refused(&self, refusal: &Refusal, until: Moment, latest: Moment) {
         let at = self.queue.now();
         self.has_stepped_over_nothing();
-        let take_impatient = self.with_slot(|slot| {
+        let callers = self.with_slot(|slot| {
             slot.answered(at, until.min(latest));
             // A push that overtook the answer says when to ask again, so the refusal may not stand any more.
             let contender = slot.contender.as_mut();
@@ -100,9 +100,11 @@ impl Contender {
                 let refusal = refusal.clone();
                 slot.known = KeyState::Refused { refusal, at, until };
             }
-            slot.take_impatient()
+            slot.take_callers(Callers::Impatient)
         });
-        tell_busy(take_impatient, refusal);
+        tell(callers.into_iter().flatten(), || {
+            Verdict::Busy(refusal.clone())
+        });
     }
 
     /// Sends a release after all that was left out for this contender.
@@ -116,14 +118,14 @@ impl Contender {
     pub(crate) fn unanswered(&self, error: &Error, until: Moment) {
         self.has_stepped_over_nothing();
         let now = self.queue.now();
-        let take_impatient = self.with_slot(|slot| {
+        let callers = self.with_slot(|slot| {
             slot.known = KeyState::Unknown;
             slot.answered(now, until);
-            slot.take_impatient()
+            slot.take_callers(Callers::Impatient)
         });
-        for verdict in take_impatient.into_iter().flatten() {
-            drop(verdict.send(Verdict::Failed(error.clone())));
-        }
+        tell(callers.into_iter().flatten(), || {
+            Verdict::Failed(error.clone())
+        });
     }
 
     /// Resolves when there is a push for this contender.
@@ -172,8 +174,8 @@ impl Contender {
         let freed = contender.as_ref().is_some_and(|contender| contender.freed);
         // The grant proves that they were stepped over, or have ended before.
         let superseded = slot.forget_all();
-        let take_impatient = slot.take_impatient();
-        if slot.is_uncontended() && take_impatient.is_empty() {
+        let callers = slot.take_callers(Callers::Impatient);
+        if slot.is_uncontended() && callers.is_empty() {
             // The usual case, and there may be very many, so as little as possible is kept.
             slots.forget(&self.key);
             slots
@@ -186,21 +188,12 @@ impl Contender {
             self.loses(lease, freed);
             return true;
         }
-        let refusal = Refusal {
-            cooling: false,
-            record: None,
-            remaining: Some(lease.remaining()),
-            queued: false,
-            pushed: true,
-            shared: false,
-            full: None,
-            server_time: None,
-        };
+        let refusal = Refusal::held(lease.remaining());
         slot.known = KeyState::Held(Arc::clone(lease));
         drop(slots);
         drop(contender);
         supersede(&superseded);
-        tell_busy(Some(take_impatient), &refusal);
+        tell(callers, || Verdict::Busy(refusal.clone()));
         self.loses(lease, freed);
         true
     }
@@ -214,35 +207,25 @@ impl Contender {
 
     /// Gives up on a refusal, which callers that do not wait share.
     pub(crate) fn gives_up(self, refusal: &Refusal) {
-        let take_impatient = self.with_slot(|slot| {
-            slot.known = KeyState::Unknown;
-            slot.take_impatient()
-        });
-        tell_busy(take_impatient, refusal);
+        self.ends(Callers::Impatient, || Verdict::Busy(refusal.clone()));
     }
 
     /// Gives up on a record, which all callers behind share, so that none of them asks the store again.
     pub(crate) fn finds_a_record(self, refusal: &Refusal) {
-        let waiting = self.with_slot(|slot| {
-            slot.known = KeyState::Unknown;
-            std::mem::take(&mut slot.queue)
-        });
-        let waiting = waiting.into_iter().flatten();
-        tell_busy(
-            Some(waiting.map(|(_, waiter)| waiter.verdict).collect()),
-            refusal,
-        );
+        self.ends(Callers::All, || Verdict::Busy(refusal.clone()));
     }
 
     /// Gives up on a store that does not answer, and fails all waiters behind.
     pub(crate) fn failed(self, error: &Error) {
-        let waiting = self.with_slot(|slot| {
+        self.ends(Callers::All, || Verdict::Failed(error.clone()));
+    }
+
+    fn ends(&self, whom: Callers, verdict: impl Fn() -> Verdict) {
+        let callers = self.with_slot(|slot| {
             slot.known = KeyState::Unknown;
-            std::mem::take(&mut slot.queue)
+            slot.take_callers(whom)
         });
-        for waiter in waiting.into_iter().flatten().map(|(_, waiter)| waiter) {
-            drop(waiter.verdict.send(Verdict::Failed(error.clone())));
-        }
+        tell(callers.into_iter().flatten(), verdict);
     }
 }
 
@@ -252,9 +235,10 @@ fn supersede(deferred: &[Arc<dyn Supersede>]) {
     }
 }
 
-fn tell_busy(take_impatient: Option<Vec<oneshot::Sender<Verdict>>>, refusal: &Refusal) {
-    for verdict in take_impatient.into_iter().flatten() {
-        drop(verdict.send(Verdict::Busy(refusal.clone())));
+/// Gives callers their answer. The queue must not be locked.
+pub(super) fn tell(callers: impl IntoIterator<Item = Waiter>, verdict: impl Fn() -> Verdict) {
+    for caller in callers {
+        drop(caller.verdict.send(verdict()));
     }
 }
 
@@ -299,9 +283,7 @@ impl PlaceInLine {
         let now = self.queue.now();
         let mut slots = lock(&self.queue.slots);
         let slot = slots.active.get_mut(&self.key)?;
-        if let KeyState::Held(lease) = &slot.known
-            && let Some(held) = held_fact(lease, now)
-        {
+        if let Some(held) = slot.lease().and_then(|lease| held_fact(lease, now)) {
             return Some(held);
         }
         if let Some(waiter) = slot.queue.get_mut(&self.number) {

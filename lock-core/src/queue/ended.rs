@@ -32,15 +32,15 @@ impl Predecessor {
 }
 
 /// The traces that an ended ownership may have left in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReleaseState {
     /// No traces.
     Nothing,
     /// Its owner, or a cleanup, still sees to it. A late push for it must not be undone by its receiver,
     /// which knows of no fencing token and no cooldown.
     Known,
-    /// As `Known`, and the next contender may step over it, because its release is under way.
-    Steppable,
+    /// As `Known`, and the next contender may step over it, because its release is under way. With that release, if it may be
+    /// left out then.
+    Steppable(Option<Arc<dyn Supersede>>),
 }
 
 /// A lease of this process that has ended, and whose release the store has not confirmed.
@@ -67,24 +67,6 @@ impl Queue {
     /// Ends an ownership: the next in line contends. The token is remembered until a
     /// [`Cleanup`](crate::engine::ending::cleanup::Cleanup), which follows this call, has seen to it.
     pub(crate) fn leave(self: &Arc<Self>, lease: &ActiveLease, left: ReleaseState) {
-        self.leave_behind(lease, left, None);
-    }
-
-    /// As [`leave`](Queue::leave), for a release that may be left out if the next owner steps over the lease.
-    pub(crate) fn leave_deferred(
-        self: &Arc<Self>,
-        lease: &ActiveLease,
-        deferred: Arc<dyn Supersede>,
-    ) {
-        self.leave_behind(lease, ReleaseState::Steppable, Some(deferred));
-    }
-
-    fn leave_behind(
-        self: &Arc<Self>,
-        lease: &ActiveLease,
-        left: ReleaseState,
-        deferred: Option<Arc<dyn Supersede>>,
-    ) {
         let name = lease.slot();
         let name = &*name;
         let mut slots = lock(&self.slots);
@@ -93,9 +75,8 @@ impl Queue {
         if uncontended.is_some_and(|held| std::ptr::eq(&raw const **held, lease)) {
             let over = slots.uncontended.remove(name);
             give_back(&mut slots.uncontended);
-            if left != ReleaseState::Nothing {
-                let slot = slots.open(name);
-                slot.note_ended_with(lease.replaced(), left, deferred);
+            if !matches!(left, ReleaseState::Nothing) {
+                slots.open(name).note_ended(lease.replaced(), left);
             }
             drop(slots);
             drop(over);
@@ -105,7 +86,7 @@ impl Queue {
             && slot.is_held_by(lease)
         {
             let over = std::mem::take(&mut slot.known);
-            slot.note_ended_with(lease.replaced(), left, deferred);
+            slot.note_ended(lease.replaced(), left);
             self.promote(slots, name);
             drop(over);
             return;
@@ -114,10 +95,7 @@ impl Queue {
         // Another task is the contender since, and has noted the lease, or even holds the key.
         match left {
             ReleaseState::Known => {}
-            ReleaseState::Steppable => {
-                let slot = slots.open(name);
-                slot.note_ended_with(lease.replaced(), left, deferred);
-            }
+            ReleaseState::Steppable(_) => slots.open(name).note_ended(lease.replaced(), left),
             ReleaseState::Nothing => {
                 if let Some(slot) = slots.active.get_mut(name) {
                     slot.forget(lease.token);
@@ -137,7 +115,7 @@ impl Queue {
         let mut slots = lock(&self.slots);
         slots
             .open(&lease.slot())
-            .note_ended(lease.replaced(), ReleaseState::Steppable);
+            .note_ended(lease.replaced(), ReleaseState::Steppable(None));
     }
 
     /// Notes that a release is about to be sent by `lane`. `false`: it must not be sent.
@@ -197,24 +175,18 @@ impl Slot {
     }
 
     pub(super) fn note_ended(&mut self, lease: Replaced, left: ReleaseState) {
-        self.note_ended_with(lease, left, None);
-    }
-
-    pub(super) fn note_ended_with(
-        &mut self,
-        lease: Replaced,
-        left: ReleaseState,
-        deferred: Option<Arc<dyn Supersede>>,
-    ) {
         self.forget(lease.token);
-        if left != ReleaseState::Nothing {
-            self.unreleased.push(Unreleased {
-                lease,
-                steppable: left == ReleaseState::Steppable,
-                sent: None,
-                deferred,
-            });
-        }
+        let (steppable, deferred) = match left {
+            ReleaseState::Nothing => return,
+            ReleaseState::Known => (false, None),
+            ReleaseState::Steppable(deferred) => (true, deferred),
+        };
+        self.unreleased.push(Unreleased {
+            lease,
+            steppable,
+            sent: None,
+            deferred,
+        });
     }
 
     /// Notes that the release of this token is about to be sent. `false`: it must not be sent, because it was

@@ -32,7 +32,8 @@ use std::task::Waker;
 
 use tokio::sync::{Notify, oneshot};
 
-pub(crate) use self::contender::{Contender, Displaced, PlaceInLine};
+use self::contender::tell;
+pub(crate) use self::contender::{Contender, PlaceInLine};
 pub(crate) use self::ended::{ReleaseState, Supersede};
 pub(crate) use self::handoff::{Handoff, Successor};
 use self::permits::HeldPermits;
@@ -115,10 +116,7 @@ impl Slots {
 
     /// Returns the leases that this process holds in a slot, and those that came by a ticket beside its contender.
     fn held_in(&self, slot: &str) -> impl Iterator<Item = &Arc<ActiveLease>> {
-        let known = self.active.get(slot).and_then(|slot| match &slot.known {
-            KeyState::Held(lease) => Some(lease),
-            _ => None,
-        });
+        let known = self.active.get(slot).and_then(Slot::lease);
         let uncontended = self.uncontended.get(slot);
         let beside = self
             .beside
@@ -257,17 +255,11 @@ impl Queue {
         slots.active.retain(|_, slot| {
             waiting.extend(std::mem::take(&mut slot.queue).into_values());
             displaced.extend(slot.displace());
-            if let KeyState::Held(lease) = &slot.known
-                && lease.pick_up()
-            {
-                in_handoff.push(Arc::clone(lease));
-            }
+            in_handoff.extend(slot.lease().filter(|lease| lease.pick_up()).cloned());
             !slot.is_idle()
         });
         drop(slots);
-        for waiter in waiting {
-            drop(waiter.verdict.send(Verdict::Failed(error.clone())));
-        }
+        tell(waiting, || Verdict::Failed(error.clone()));
         for contender in displaced {
             self.undo(contender);
         }
@@ -280,10 +272,7 @@ impl Queue {
     /// Returns the leases that this process holds.
     pub(crate) fn held(&self) -> Vec<Arc<ActiveLease>> {
         let slots = lock(&self.slots);
-        let leases = slots.active.values().filter_map(|slot| match &slot.known {
-            KeyState::Held(lease) => Some(lease),
-            _ => None,
-        });
+        let leases = slots.active.values().filter_map(Slot::lease);
         leases
             .chain(slots.uncontended.values())
             .chain(&slots.beside)

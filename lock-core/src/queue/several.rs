@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::slot::{KeyState, held_fact};
+use super::slot::held_fact;
 use super::{Contender, Queue, Slots};
 use crate::base::clock::Moment;
 use crate::base::sync::lock;
@@ -49,11 +49,7 @@ impl Slots {
             return held_fact(lease, now).map(Some);
         }
         let slot = self.active.get(key)?;
-        let held = match &slot.known {
-            KeyState::Held(_) => slot.is_held(now),
-            KeyState::Unknown | KeyState::Refused { .. } => false,
-        };
-        let busy = held || slot.contender.is_some() || !slot.queue.is_empty();
+        let busy = slot.is_held(now) || slot.contender.is_some() || !slot.queue.is_empty();
         busy.then(|| slot.fact(now))
     }
 }

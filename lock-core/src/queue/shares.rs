@@ -16,7 +16,9 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use super::{Contender, Queue, Slots};
-use crate::active::{ActiveLease, SlotName, key_of_share, slot_name};
+use crate::active::{
+    ActiveLease, OWN_LINE, SlotName, is_own_line, key_of_share, line_name, slot_name,
+};
 use crate::base::clock::Moment;
 use crate::base::share::ShareLimit;
 use crate::base::sync::lock;
@@ -24,24 +26,6 @@ use crate::base::token::Token;
 
 /// How many readers of a key one process puts into the store's queue.
 const READERS_IN_STORE: usize = 16;
-
-/// The name of a line of shares of a key.
-fn line_name(key: &str, line: &str, number: u64) -> Arc<str> {
-    // No token of a share begins so.
-    format!("!{line}{number}/{key}").into()
-}
-
-/// The kind of the lines in which a share stands by itself.
-const OWN: &str = "own";
-
-/// Returns whether this is the line of a share of the key that stands by itself.
-fn is_own_line(slot: &str, key: &str) -> bool {
-    let line = slot
-        .strip_prefix('!')
-        .and_then(|slot| slot.strip_prefix(OWN));
-    let key_of_line = line.and_then(|line| line.split_once('/'));
-    key_of_line.is_some_and(|(_, of_line)| of_line == key)
-}
 
 /// The names of the slots in which shares of a key wait.
 fn lines(key: &str, limit: ShareLimit) -> impl Iterator<Item = Arc<str>> {
@@ -89,7 +73,7 @@ impl Queue {
     /// Makes the name of a line in which no other share stands.
     pub(crate) fn own_line(&self, key: &str) -> Arc<str> {
         let number = lock(&self.slots).number();
-        line_name(key, OWN, number)
+        line_name(key, OWN_LINE, number)
     }
 
     /// Makes a share the contender of a line of its own.

@@ -77,6 +77,14 @@ pub(super) struct Waiter {
     pub(super) waker: Option<Waker>,
 }
 
+/// The callers behind the contender that share an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Callers {
+    /// Those that do not wait.
+    Impatient,
+    All,
+}
+
 impl ContenderState {
     pub(super) fn token(&self) -> Option<Token> {
         self.asks_for.as_ref().map(|(lease, _)| lease.token)
@@ -129,7 +137,8 @@ impl Slot {
     }
 
     pub(super) fn is_held(&self, now: Moment) -> bool {
-        matches!(&self.known, KeyState::Held(lease) if lease.remaining_at(now) > Duration::ZERO)
+        self.lease()
+            .is_some_and(|lease| lease.remaining_at(now) > Duration::ZERO)
     }
 
     pub(super) fn is_contender(&self, id: u64) -> bool {
@@ -147,7 +156,8 @@ impl Slot {
     }
 
     pub(super) fn is_held_by(&self, lease: &ActiveLease) -> bool {
-        matches!(&self.known, KeyState::Held(held) if std::ptr::eq(&raw const **held, lease))
+        self.lease()
+            .is_some_and(|held| std::ptr::eq(&raw const **held, lease))
     }
 
     /// Makes a caller the contender.
@@ -180,34 +190,29 @@ impl Slot {
         self.contender.is_none() && self.queue.is_empty() && self.unreleased.is_empty()
     }
 
-    /// Takes out the callers that do not wait, so that they get this answer.
-    pub(super) fn take_impatient(&mut self) -> Vec<oneshot::Sender<Verdict>> {
+    /// Takes out the callers that get an answer now.
+    pub(super) fn take_callers(&mut self, whom: Callers) -> Vec<Waiter> {
         if self.queue.is_empty() {
             return Vec::new();
         }
-        let (take_impatient, patient): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            std::mem::take(&mut self.queue)
-                .into_iter()
-                .partition(|(_, waiter)| !waiter.waits);
-        self.queue = patient;
-        take_impatient
-            .into_values()
-            .map(|waiter| waiter.verdict)
-            .collect()
+        let (told, others): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.queue)
+            .into_iter()
+            .partition(|(_, waiter)| whom == Callers::All || !waiter.waits);
+        self.queue = others;
+        told.into_values().collect()
+    }
+
+    /// Returns the lease of this process that holds the key, as far as is known.
+    pub(super) fn lease(&self) -> Option<&Arc<ActiveLease>> {
+        match &self.known {
+            KeyState::Held(lease) => Some(lease),
+            KeyState::Unknown | KeyState::Refused { .. } => None,
+        }
     }
 }
 
 /// Returns the refusal that a valid lease of this process amounts to.
 pub(crate) fn held_fact(lease: &ActiveLease, now: Moment) -> Option<Refusal> {
     let remaining = lease.remaining_at(now);
-    (!remaining.is_zero()).then_some(Refusal {
-        cooling: false,
-        record: None,
-        remaining: Some(remaining),
-        queued: false,
-        pushed: true,
-        shared: false,
-        full: None,
-        server_time: None,
-    })
+    (!remaining.is_zero()).then(|| Refusal::held(remaining))
 }

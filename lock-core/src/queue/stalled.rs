@@ -75,13 +75,8 @@ impl Slot {
 
     /// Returns whether a lease was handed to a waiter that does not pick it up.
     pub(super) fn is_not_picked_up(&self, now: Moment) -> bool {
-        match &self.known {
-            KeyState::Held(lease) => {
-                let since = lease.in_handoff_since();
-                since.is_some_and(|since| now >= since + PATIENCE_WITH_UNPOLLED)
-            }
-            _ => false,
-        }
+        let since = self.lease().and_then(|lease| lease.in_handoff_since());
+        since.is_some_and(|since| now >= since + PATIENCE_WITH_UNPOLLED)
     }
 
     /// Returns, once, whether the owner ended a moment ago and its release is not answered.
@@ -89,7 +84,9 @@ impl Slot {
         let overdue = |left: &mut Moment| now >= *left + PATIENCE_WITH_UNPOLLED;
         // Bodies inside may go on with the lease.
         self.left_at.take_if(overdue).is_some()
-            && matches!(&self.known, KeyState::Held(lease) if lease.noticed_phase() != Phase::Held)
+            && self
+                .lease()
+                .is_some_and(|lease| lease.noticed_phase() != Phase::Held)
     }
 
     fn plan_check_at(&mut self, at: Moment) -> Option<Moment> {
@@ -113,7 +110,7 @@ impl Slot {
             && lease.token.share().is_none()
         {
             // The next contender steps over the lease if the store has it.
-            self.note_ended(lease.replaced(), ReleaseState::Steppable);
+            self.note_ended(lease.replaced(), ReleaseState::Steppable(None));
         }
         Some(DisplacedContender {
             in_flight: contender.in_flight,

@@ -102,7 +102,7 @@ fn is_known(engine: &Arc<Engine>, lease: &ActiveLease) -> bool {
 fn each_release_under_way_is_known_until_it_is_answered() {
     let engine = engine();
     let first = held(&engine, 1);
-    engine.queue.leave(&first, ReleaseState::Steppable);
+    engine.queue.leave(&first, ReleaseState::Steppable(None));
     let second = {
         let contender = contender(&engine);
         let lease = asked_for(&engine, &contender);
@@ -362,7 +362,7 @@ fn a_question_goes_behind_a_release_on_its_lane_if_no_other_release_is_under_way
         before.is_on(Some(lane))
     };
     let first = held(&engine, 1);
-    engine.queue.leave(&first, ReleaseState::Steppable);
+    engine.queue.leave(&first, ReleaseState::Steppable(None));
     assert!(!goes_behind(), "the release was not sent");
     releases(&first);
     assert!(goes_behind());
@@ -387,6 +387,6 @@ fn several_keys_are_asked_for_at_once_only_where_no_task_has_to_do_with_one_of_t
     drop(asking);
     let lease = held(&engine, 1);
     assert_eq!(asked(), Err((1, true)));
-    engine.queue.leave(&lease, ReleaseState::Steppable);
+    engine.queue.leave(&lease, ReleaseState::Steppable(None));
     assert_eq!(asked(), Ok(2), "only a release is under way");
 }

@@ -73,6 +73,9 @@ async fn a_pause_of_all_clients_is_unavailable_and_late_requests_are_undone() {
     server.cli(&["CLIENT", "PAUSE", "600"]);
     let answer = locks.lock("k").ttl(long()).acquire().await;
     assert_eq!(kind(answer), ErrorKind::Unavailable);
+    let unknown = locks.forget("held").await.expect_err("no answer");
+    assert_eq!(unknown.kind(), ErrorKind::Unavailable);
+    assert_eq!(unknown.key(), Some("held"));
     wait::eventually("the pause is over", async || {
         let acquire = locks.lock("k2").ttl(long()).acquire().await;
         acquire.map(drop).is_ok()

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::Ended;
 use super::way::{Way, has_no_room, told_to_owner};
 use crate::active::ActiveLease;
-use crate::base::all::all;
 use crate::base::error::Error;
+use crate::base::join::join_all;
 use crate::engine::Engine;
 use crate::lease::{Loss, Phase};
 use crate::queue::ReleaseState;
@@ -72,7 +72,7 @@ impl Engine {
                 Ended::Nothing => {}
             }
         }
-        let answers = all(held.iter().map(|lease| self.tell_of(lease, patience))).await;
+        let answers = join_all(held.iter().map(|lease| self.tell_of(lease, patience))).await;
         if let Some(error) = lost {
             return Some(Err(error));
         }

@@ -117,12 +117,12 @@ impl Engine {
             return self.release_later(lease);
         };
         let way = Way::of(lease);
-        let left = way.leaves();
+        let mut left = way.leaves();
         let deferred = DeferredRelease::new(Cleanup::of(self, lease, way));
-        match left {
-            ReleaseState::Steppable => self.queue.leave_deferred(lease, deferred.clone()),
-            left => self.queue.leave(lease, left),
+        if let ReleaseState::Steppable(may_be_left_out) = &mut left {
+            *may_be_left_out = Some(deferred.clone());
         }
+        self.queue.leave(lease, left);
         // Among many requests that are sent together, the release and the next acquire are too.
         let start = match route.batched {
             true => Start::Now,
@@ -180,7 +180,7 @@ impl Engine {
         let left = match loss {
             Loss::NotOurs | Loss::Forced => ReleaseState::Nothing,
             // The next owner need not wait for the key to run out.
-            Loss::Expired | Loss::MaxHold | Loss::OtherKey => ReleaseState::Steppable,
+            Loss::Expired | Loss::MaxHold | Loss::OtherKey => ReleaseState::Steppable(None),
         };
         self.queue.leave(lease, left);
         Cleanup::of(self, lease, Way::Release).submit();

@@ -1,9 +1,12 @@
 //! A swap of the token of a key, and its undoing if it is given up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::cleanup::Cleanup;
 use crate::base::clock::Moment;
+use crate::base::fence::FencingToken;
+use crate::base::token::Token;
 use crate::engine::Engine;
 use crate::keeper::OpenTask;
 use crate::store::{Failure, Lane, Operation, Outcome, Release, Swap, Swapped};
@@ -15,19 +18,32 @@ pub(in crate::engine) struct OpenSwap {
     /// Gives the token back that is replaced.
     release: Release,
     /// Whether an acquire of that token may still arrive.
-    pub(in crate::engine) late_duplicate: bool,
+    late_duplicate: bool,
     /// Its entry among the tasks that `drain` waits for; `None` once it needs no undoing.
     open: Option<OpenTask>,
 }
 
 impl OpenSwap {
-    pub(in crate::engine) fn new(engine: &Arc<Engine>, release: Release, swap: Swap) -> Self {
+    /// `late_duplicate`: an acquire of the token that is replaced may still arrive.
+    pub(in crate::engine) fn new(
+        engine: &Arc<Engine>,
+        release: Release,
+        (to, ttl): (Token, Duration),
+        fence: Option<FencingToken>,
+        late_duplicate: bool,
+    ) -> Self {
         Self {
             engine: Arc::clone(engine),
             open: Some(engine.keeper.open_task()),
-            late_duplicate: false,
+            late_duplicate,
+            swap: Swap {
+                key: Arc::clone(&release.key),
+                from: release.token,
+                to,
+                ttl,
+                fence,
+            },
             release,
-            swap,
         }
     }
 

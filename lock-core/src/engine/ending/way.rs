@@ -49,7 +49,7 @@ impl Way {
     pub(super) fn leaves(&self) -> ReleaseState {
         match self {
             Way::Cool(_) | Way::Remember(_) => ReleaseState::Known,
-            Way::Release | Way::Vacate | Way::Undo(_) => ReleaseState::Steppable,
+            Way::Release | Way::Vacate | Way::Undo(_) => ReleaseState::Steppable(None),
             Way::Leave | Way::LateDuplicate => ReleaseState::Nothing,
         }
     }

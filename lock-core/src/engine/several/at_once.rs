@@ -7,7 +7,7 @@ use crate::engine::acquired::{Acquired, Collected};
 use crate::engine::attempt::Attempt;
 use crate::engine::question::send;
 use crate::engine::spec::LockSpec;
-use crate::queue::{Contender, Occupied};
+use crate::queue::Occupied;
 use crate::store::{AcquireAll, Failure, Operation, Outcome, Refusal};
 
 /// The answer to a question for several keys.
@@ -46,12 +46,9 @@ pub(super) async fn ask_at_once(spec: &LockSpec, keys: &[Arc<str>]) -> AtOnce {
     let confirmed = engine.queue.confirmed_releases();
     let sent = engine.now();
     for index in 0..keys.len() {
-        match attempts[index].asks_with_others(&contenders[index], sent, patience) {
-            Ok(true) => {}
-            Ok(false) | Err(_) => {
-                attempts.iter_mut().for_each(Attempt::is_not_sent);
-                return AtOnce::Occupied(index);
-            }
+        if !attempts[index].asks_with_others(&contenders[index], sent, patience) {
+            attempts.iter_mut().for_each(Attempt::is_not_sent);
+            return AtOnce::Occupied(index);
         }
     }
     let operation = Operation::AcquireAll(AcquireAll {
@@ -93,7 +90,10 @@ pub(super) async fn ask_at_once(spec: &LockSpec, keys: &[Arc<str>]) -> AtOnce {
             if own {
                 return AtOnce::Occupied(at);
             }
-            tell_others(contenders, at, &refusal);
+            // Those behind the refused key are told too.
+            if let Some(contender) = contenders.into_iter().nth(at) {
+                contender.gives_up(&refusal);
+            }
             AtOnce::Busy(at, refusal)
         }
         Ok(Outcome::Apart) => AtOnce::Apart,
@@ -102,14 +102,5 @@ pub(super) async fn ask_at_once(spec: &LockSpec, keys: &[Arc<str>]) -> AtOnce {
             AtOnce::Failed(Failure::not_understood())
         }
         Err(failure) => AtOnce::Failed(failure),
-    }
-}
-
-/// Tells the callers behind the refused key.
-fn tell_others(contenders: Vec<Contender>, at: usize, refusal: &Refusal) {
-    for (index, contender) in contenders.into_iter().enumerate() {
-        if index == at {
-            contender.gives_up(refusal);
-        }
     }
 }

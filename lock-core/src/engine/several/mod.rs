@@ -36,9 +36,9 @@ use super::acquire::{Doubt, take_one};
 use super::acquired::{Acquired, Collected};
 use super::loss_watch::LossWatch;
 use super::spec::LockSpec;
-use crate::base::all::all;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
+use crate::base::join::join_all;
 use crate::base::options::Wait;
 use crate::lease::backoff::pause_after_failure;
 use crate::store::{Failure, Lane, Operation, Outcome, Place, Raise};
@@ -109,11 +109,8 @@ impl GroupRequest<'_> {
         }
         let refused = match ask_at_once(self.spec, &self.keys).await {
             AtOnce::Granted(leases) => return Ok(Some(leases)),
-            AtOnce::Busy(at, refusal) if !self.waits() => {
-                return Err(refusal.to_error().with_key(&self.keys[at]));
-            }
-            // The record is an answer, for which no caller waits.
-            AtOnce::Busy(at, refusal) if refusal.record.is_some() => {
+            // A record is an answer, for which no caller waits.
+            AtOnce::Busy(at, refusal) if !self.waits() || refusal.record.is_some() => {
                 return Err(refusal.to_error().with_key(&self.keys[at]));
             }
             AtOnce::Failed(failure) if failure.is_final() || !self.waits() => {
@@ -170,17 +167,14 @@ impl GroupRequest<'_> {
     async fn take(&self, index: usize) -> Result<Collected, Error> {
         let left = || self.give_up.since(self.engine().now());
         let spec = LockSpec {
-            engine: Arc::clone(self.engine()),
             key: Arc::clone(&self.keys[index]),
             others: Vec::new(),
-            share: None,
             options: self.spec.options.while_collecting(),
             wait: match self.spec.wait {
                 Wait::For(_) => Wait::For(left()),
                 wait => wait,
             },
-            cooldown: self.spec.cooldown,
-            acquire_timeout: self.spec.acquire_timeout,
+            ..self.spec.clone()
         };
         let acquired = Box::pin(take_one(&spec)).await?;
         Ok(Collected::new(self.engine(), acquired))
@@ -211,7 +205,7 @@ impl GroupRequest<'_> {
                 engine.store.execute(raise, Lane::of_this_task())
             });
             let until = engine.now() + self.spec.acquire_timeout;
-            let raised = engine.timers.before(until, all(raises)).await;
+            let raised = engine.timers.before(until, join_all(raises)).await;
             let raised =
                 raised.ok_or_else(|| Failure::unanswered("the store gave no answer in time"))?;
             for outcome in raised {
