@@ -198,9 +198,10 @@ impl Token {
             bytes: [b'/'; Self::SHARE_LENGTH],
             length: Self::LENGTH,
         };
-        HEXLOWER.encode_mut(&self.address.0.to_be_bytes(), &mut text.bytes[..16]);
-        let random = self.lease.map(u64::to_be_bytes);
-        HEXLOWER.encode_mut(random.as_flattened(), &mut text.bytes[17..Self::LENGTH]);
+        let mut digits = [0; 48];
+        HEXLOWER.encode_mut(&self.bytes(), &mut digits);
+        text.bytes[..16].copy_from_slice(&digits[..16]);
+        text.bytes[17..Self::LENGTH].copy_from_slice(&digits[16..]);
         if let Some(share) = self.share {
             let limit = share.count().to_be_bytes();
             HEXLOWER.encode_mut(&limit, &mut text.bytes[Self::LENGTH..]);

@@ -13,7 +13,6 @@ use super::scripts::BATCH;
 use super::send_error::SendError;
 use super::spans::{grant_in_millis, in_millis, push_fence};
 use crate::base::sync::lock;
-use crate::base::token::Token;
 use crate::store::Failure;
 
 /// Sends a batch, as a task of its own.
@@ -91,39 +90,38 @@ fn hand_out(
 
 /// See `batch.lua`.
 fn command(names: &Keyspace, entries: &[BatchEntry]) -> Cmd {
-    let releases = entries.iter().filter_map(|entry| match &entry.item {
-        BatchItem::Release(release) => Some(release),
-        BatchItem::Acquire(_) => None,
-    });
-    let acquires = entries.iter().filter_map(|entry| match &entry.item {
-        BatchItem::Acquire(acquire) => Some(acquire),
-        BatchItem::Release(_) => None,
-    });
-    let (many, more) = (releases.clone().count(), acquires.clone().count());
-    let keys = 1 + 2 * many + more;
-    let mut command = BATCH.command(keys, 5 + many + more, 64 * (keys + many + more));
+    let mut releases = Vec::with_capacity(entries.len());
+    let mut acquires = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match &entry.item {
+            BatchItem::Release(release) => releases.push(release),
+            BatchItem::Acquire(acquire) => acquires.push(acquire),
+        }
+    }
+    let keys = 1 + 2 * releases.len() + acquires.len();
+    let mut command = BATCH.command(keys, 5 + entries.len(), 64 * (keys + entries.len()));
     command.arg(names.only_mark());
-    for release in releases.clone() {
+    for release in &releases {
         names.push_lock(&release.key, &mut command);
     }
-    for release in releases.clone() {
+    for release in &releases {
         names.push_queue(&release.key, &mut command);
     }
-    for acquire in acquires.clone() {
+    for acquire in &acquires {
         names.push_lock(&acquire.key, &mut command);
     }
-    command.arg(names.channels()).arg(many);
-    let used = releases.clone().filter_map(|release| release.fence);
+    command.arg(names.channels()).arg(releases.len());
+    let used = releases.iter().filter_map(|release| release.fence);
     push_fence(used.max(), &mut command);
     command.arg(one_or_each(
-        releases.clone().map(|release| grant_in_millis(release.ttl)),
+        releases.iter().map(|release| grant_in_millis(release.ttl)),
     ));
     command.arg(one_or_each(
-        acquires.clone().map(|acquire| in_millis(acquire.ttl)),
+        acquires.iter().map(|acquire| in_millis(acquire.ttl)),
     ));
-    let tokens = releases.map(|release| release.token);
-    for token in tokens.chain(acquires.map(|acquire| acquire.token)) {
-        command.arg(Token::text(&token).as_bytes());
+    let tokens = releases.iter().map(|release| release.token);
+    for token in tokens.chain(acquires.iter().map(|acquire| acquire.token)) {
+        command.arg(token.text().as_bytes());
     }
     command
 }

@@ -63,8 +63,10 @@ fn crc16(bytes: &[u8]) -> u16 {
 
 /// The part of a name that a cluster hashes, if it is not the whole: the first `{…}` that is not empty.
 pub(in crate::store::redis) fn hash_tag(name: &str) -> Option<&str> {
-    let (_, rest) = name.split_once('{')?;
-    let (tag, _) = rest.split_once('}')?;
+    // A search by bytes, because most names are short.
+    let start = name.bytes().position(|byte| byte == b'{')? + 1;
+    let length = name[start..].bytes().position(|byte| byte == b'}')?;
+    let tag = &name[start..start + length];
     (!tag.is_empty()).then_some(tag)
 }
 
