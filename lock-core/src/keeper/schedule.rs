@@ -32,8 +32,11 @@ impl Schedule {
     }
 
     pub(super) fn remove(&mut self, lease: &Arc<ActiveLease>) {
-        self.leases.remove(&(lease.scheduled(), name(lease)));
-        lease.set_scheduled(Moment::FAR);
+        let at = lease.scheduled();
+        if at < Moment::FAR {
+            self.leases.remove(&(at, name(lease)));
+            lease.set_scheduled(Moment::FAR);
+        }
     }
 
     pub(super) fn next(&self) -> Moment {
