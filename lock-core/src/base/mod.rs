@@ -30,6 +30,8 @@ pub(crate) mod share;
 pub(crate) mod sync;
 pub(crate) mod telemetry;
 pub(crate) mod ticket;
+#[cfg(any(feature = "tls-rustls", feature = "postgres-tls"))]
+pub(crate) mod tls_refusal;
 pub(crate) mod token;
 pub(crate) mod url_query;
 

@@ -74,17 +74,17 @@ async fn an_untrusted_certificate_and_one_for_another_name_are_refused() {
     let url = server.url().replace("locks@", "locks:sesame@");
     // The managers trust the system's authorities, and only another authority.
     for certificates in [None, Some(trusting(&Authority::new()))] {
-        is_misconfigured(&refused(&url, certificates.clone()).await, "not trusted");
+        is_misconfigured(&refused(&url, certificates.clone()).await, "SSL_CERT_FILE");
         let url = format!("{url}?sslmode=require");
         is_misconfigured(&refused(&url, certificates).await, "tls_certificates");
     }
-    for certificate in [
-        authority.certificate("db.example"),
-        authority.expired_certificate(HOST),
+    for (certificate, why) in [
+        (authority.certificate("db.example"), "another name"),
+        (authority.expired_certificate(HOST), "expired"),
     ] {
         let server = SqlServer::postgres_over_tls(&authority, &certificate, "");
         let error = refused(server.url(), Some(trusting(&authority))).await;
-        is_misconfigured(&error, "another name");
+        is_misconfigured(&error, why);
     }
     let plain = format!("{}?sslmode=disable", server.url());
     let plain = LockManager::connect(&plain).await;

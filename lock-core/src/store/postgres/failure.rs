@@ -1,8 +1,13 @@
 //! Errors of the server, in our own words: its detail may name a key.
 
+#[cfg(feature = "postgres-tls")]
+use std::borrow::Cow;
+
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
+#[cfg(feature = "postgres-tls")]
+use crate::base::tls_refusal;
 use crate::store::Failure;
 
 /// What an error says about the request.
@@ -82,27 +87,22 @@ pub(super) fn not_connected(error: Error) -> Failure {
     }
 }
 
-/// Advice about a connection that failed because of TLS; `None`: it failed otherwise.
+/// Advice about a connection that failed for good because of TLS; `None`: it failed otherwise.
 #[cfg(feature = "postgres-tls")]
-fn refusal_of_tls(error: &Error) -> Option<&'static str> {
+fn refusal_of_tls(error: &Error) -> Option<Cow<'static, str>> {
     let source = std::error::Error::source(error)?;
     let Some(io) = source.downcast_ref::<std::io::Error>() else {
         // The client library has no other name for it.
         return (source.to_string() == "server does not support TLS").then_some(
-            "the PostgreSQL server speaks no TLS; turn on its setting `ssl`, or write `sslmode=disable` where the network is safe",
+            "the PostgreSQL server speaks no TLS; turn on its setting `ssl`, or write `sslmode=disable` where the network is safe"
+                .into(),
         );
     };
-    Some(match io.get_ref()?.downcast_ref::<rustls::Error>()? {
-        rustls::Error::InvalidCertificate(_) => {
-            "the certificate of the PostgreSQL server is not trusted here, or is for another name; give the authority \
-             that signed it to `ManagerBuilder::tls_certificates`, or write `sslmode=disable` where the network is safe"
-        }
-        rustls::Error::AlertReceived(_) => {
-            "the PostgreSQL server does not accept the certificate of this client, or asks for one; give one that it trusts to \
-             `ManagerBuilder::tls_certificates`"
-        }
-        _ => "the PostgreSQL server and this client found no common way of TLS",
-    })
+    let why = tls_refusal::of(io.get_ref()?.downcast_ref()?)?;
+    Some(
+        format!("PostgreSQL by TLS: {why}; or write `sslmode=disable` where the network is safe")
+            .into(),
+    )
 }
 
 fn advice(code: &str) -> Option<&'static str> {

@@ -37,11 +37,12 @@ mod with_rustls {
     use std::sync::Arc;
 
     use redis::{Client, ClientTlsConfig, ConnectionInfo, RedisError};
+    use rustls::Error as TlsError;
     use rustls::crypto::{CryptoProvider, ring};
-    use rustls::{AlertDescription, CertificateError, Error as TlsError};
 
     use crate::base::certificates::TlsCertificates;
     use crate::base::error::Error;
+    use crate::base::tls_refusal;
 
     /// Chooses one kind of cryptography. An application may have several built in by other libraries. Then
     /// rustls does not choose one, and panics when a connection is made.
@@ -82,68 +83,13 @@ mod with_rustls {
     }
 
     pub(in crate::store::redis) fn refusal(error: &RedisError) -> Option<&'static str> {
-        Some(match tls_error(error)? {
-            TlsError::InvalidCertificate(why) => certificate(why),
-            TlsError::NoCertificatesPresented => "the server shows no certificate",
-            TlsError::InvalidMessage(_) => {
+        match tls_error(error)? {
+            TlsError::InvalidMessage(_) => Some(
                 "the server does not speak TLS at this port; write redis:// without the second `s`, or \
-                 the port that it has for TLS"
-            }
-            TlsError::AlertReceived(alert) => return alert_received(*alert),
-            TlsError::PeerIncompatible(_) => {
-                "the server speaks no version of TLS that is safe; let it speak 1.2 or 1.3"
-            }
-            _ => return None,
-        })
-    }
-
-    fn certificate(why: &CertificateError) -> &'static str {
-        match why {
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                "the server's certificate is signed by nobody whom this machine trusts; give the \
-                 authority that signed it to `ManagerBuilder::tls_certificates`, or add it to the \
-                 system's, or name its file in the environment variable SSL_CERT_FILE"
-            }
-            CertificateError::Expired
-            | CertificateError::ExpiredContext { .. }
-            | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. } => {
-                "the server's certificate has expired or is not valid yet; renew it, if the clock of \
-                 this machine is right"
-            }
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                "the server's certificate is for another name than that of the URL, or that by which \
-                 the sentinels or nodes call it"
-            }
-            CertificateError::Revoked => "the server's certificate has been revoked",
-            _ => "the server's certificate is not acceptable",
+                 the port that it has for TLS",
+            ),
+            error => tls_refusal::of(error),
         }
-    }
-
-    /// The message about an alert of the server.
-    fn alert_received(alert: AlertDescription) -> Option<&'static str> {
-        Some(match alert {
-            AlertDescription::CertificateRequired | AlertDescription::NoCertificate => {
-                "the server asks for a certificate of the client; give one to \
-                 `ManagerBuilder::tls_certificates`, or set `tls-auth-clients no` on the server"
-            }
-            AlertDescription::UnknownCA
-            | AlertDescription::BadCertificate
-            | AlertDescription::UnsupportedCertificate
-            | AlertDescription::CertificateRevoked
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::DecryptError
-            | AlertDescription::AccessDenied => {
-                "the server does not accept the certificate of this client; give one that it trusts to \
-                 `ManagerBuilder::tls_certificates`"
-            }
-            AlertDescription::ProtocolVersion | AlertDescription::HandshakeFailure => {
-                "the server and this client have no version or cipher of TLS in common; let the server \
-                 speak 1.2 or 1.3"
-            }
-            _ => return None,
-        })
     }
 
     /// It is in an error of the operating system's kind, inside one of the redis crate.
@@ -158,6 +104,8 @@ mod with_rustls {
 
     #[cfg(test)]
     mod tests {
+        use rustls::CertificateError;
+
         use super::*;
 
         #[test]
