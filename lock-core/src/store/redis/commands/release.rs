@@ -25,7 +25,7 @@ pub(super) enum ReleaseKind {
 
 impl ReleaseKind {
     /// For how long no waiter may have the key.
-    fn keeps_the_key_for(self) -> Duration {
+    pub(super) fn keeps_the_key_for(self) -> Duration {
         match self {
             ReleaseKind::Free | ReleaseKind::Leave => Duration::ZERO,
             ReleaseKind::Vacate => GAP,

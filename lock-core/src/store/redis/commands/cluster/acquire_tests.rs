@@ -10,19 +10,20 @@ use redis::{IntoConnectionInfo, Value};
 use crate::base::clock::Clock;
 use crate::base::settings::Settings;
 use crate::base::token::{Address, Token, TokenSource};
+use crate::lease::cohort::GAP;
 use crate::store::redis::commands::RedisStore;
 use crate::store::redis::commands::dispatch::Dispatch;
 use crate::store::redis::commands::part::Part;
 use crate::store::redis::topology::Servers;
 use crate::store::redis::wire::reply::micros;
 use crate::store::redis::wire::send_error::SendError;
-use crate::store::{AcquireCommand, Lane, Outcome, Queueing, Release, Released, Store};
+use crate::store::{AcquireCommand, Lane, Operation, Outcome, Queueing, Release, Released, Store};
 
 /// The error of a key that is on another node.
 const ELSEWHERE: &str = "-ASK 3999 127.0.0.1:7002\r\n";
 
-/// The commands that a node was asked for.
-type Verbs = Mutex<Vec<String>>;
+/// The commands that a node was asked for, their words with spaces between.
+type Commands = Mutex<Vec<String>>;
 
 /// A node with a lock, and its answers for the mark, and to each script.
 #[derive(Clone, Copy)]
@@ -35,7 +36,7 @@ struct Answers {
     imports: bool,
 }
 
-fn serve(mut connection: &TcpStream, owner: Token, answers: Answers, asked: &Verbs) {
+fn serve(mut connection: &TcpStream, owner: Token, answers: Answers, asked: &Commands) {
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
     let mut commands = redis::Parser::new();
     // The first question for the mark checks the connection.
@@ -45,7 +46,8 @@ fn serve(mut connection: &TcpStream, owner: Token, answers: Answers, asked: &Ver
             Some(Value::BulkString(word)) => String::from_utf8_lossy(word).into_owned(),
             _ => String::new(),
         };
-        asked.lock().expect("no panic").push(word(0));
+        let command = (0..words.len()).map(word).collect::<Vec<_>>().join(" ");
+        asked.lock().expect("no panic").push(command);
         let answer = match (word(0).as_str(), word(1).as_str()) {
             ("HELLO", _) => format!("%1\r\n{}{}", bulk("server"), bulk("redis")),
             ("TIME", _) => format!("*2\r\n{}{}", bulk("1700000000"), bulk("25")),
@@ -77,9 +79,9 @@ fn answers(mark: &'static str, scripts: &'static str) -> Answers {
 }
 
 /// A store with such a node, a lane to it, the owner of the lock, and what the node was asked for.
-fn node(answers: Answers) -> (Arc<RedisStore>, Lane, Token, Arc<Verbs>) {
+fn node(answers: Answers) -> (Arc<RedisStore>, Lane, Token, Arc<Commands>) {
     let asked = Arc::default();
-    let verbs = Arc::clone(&asked);
+    let commands = Arc::clone(&asked);
     let manager = Address::random();
     let token = TokenSource::new(manager).fresh();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -95,7 +97,7 @@ fn node(answers: Answers) -> (Arc<RedisStore>, Lane, Token, Arc<Verbs>) {
     let store = RedisStore::new(Servers::Single(info), &Settings::default(), None);
     let store = store.expect("settings that fit");
     let lane = store.acquire_route(manager).lane;
-    (store, lane, token, verbs)
+    (store, lane, token, commands)
 }
 
 /// Acquires a lock that the token has already, in a part.
@@ -120,16 +122,36 @@ fn question(token: Token, repeated: bool) -> AcquireCommand {
     }
 }
 
-/// The part of a release that deletes the lock.
-fn frees(token: Token) -> Part {
-    let release = Release {
+fn release(token: Token) -> Release {
+    Release {
         key: "k".into(),
         token,
         ttl: Duration::from_secs(10),
         fence: None,
         in_background: false,
-    };
-    Part::Free(release, None)
+    }
+}
+
+/// The part of a release that deletes the lock.
+fn frees(token: Token) -> Part {
+    Part::Free(release(token), None)
+}
+
+/// A client of another library would find no gap if the waiters asked at once.
+#[tokio::test]
+async fn the_waiters_of_an_owner_that_leaves_a_gap_are_told_to_ask_behind_it() {
+    let (store, lane, token, asked) = node(answers("_\r\n", ":1\r\n"));
+    let mut dispatch = Dispatch::new(lane, Duration::from_secs(1));
+    for (operation, after) in [
+        (Operation::Vacate(release(token)), GAP.as_millis()),
+        (Operation::Release(release(token)), 0),
+    ] {
+        let freed = store.ask_in_parts(operation, &mut dispatch).await;
+        assert!(matches!(freed, Ok(Outcome::Released(Released::Yes))));
+        let asked = asked.lock().expect("no panic");
+        let told = asked.last().expect("a command");
+        assert!(told.ends_with(&format!("k {after}")), "{told}");
+    }
 }
 
 /// The next part takes a share from the set if the lock is several shares'. It would stay there to the end of its ttl.
@@ -184,7 +206,8 @@ async fn an_owner_leaves_the_queue_in_which_an_earlier_question_has_put_it() {
         let question = question(token, repeated);
         let acquired = store.acquire_in_parts(question, &mut dispatch).await;
         assert!(matches!(acquired, Ok(Outcome::Granted(_))));
-        let leaves = asked.lock().expect("no panic").contains(&"ZREM".to_owned());
+        let asked = asked.lock().expect("no panic");
+        let leaves = asked.iter().any(|command| command.starts_with("ZREM "));
         assert_eq!(leaves, repeated);
     }
 }

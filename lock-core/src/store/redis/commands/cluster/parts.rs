@@ -18,14 +18,15 @@ use crate::store::redis::commands::RedisStore;
 use crate::store::redis::commands::dispatch::{Command, Dispatch};
 use crate::store::redis::commands::native_acquire::ambiguous;
 use crate::store::redis::commands::part::Part;
+use crate::store::redis::commands::release::ReleaseKind;
 use crate::store::redis::wire::connection::Connection;
 use crate::store::redis::wire::reply::time_above;
 use crate::store::redis::wire::send_error::SendError;
 use crate::store::redis::wire::spans::{grant, millis};
 use crate::store::redis::wire::{reply, scripts};
 use crate::store::{
-    AcquireCommand, Cooldown, Failure, Operation, OperatorOperation, Outcome, Queueing, Release,
-    Released, Remembered, Swap,
+    AcquireCommand, Failure, Operation, OperatorOperation, Outcome, Queueing, Release, Released,
+    Remembered, Swap,
 };
 
 impl RedisStore {
@@ -71,18 +72,23 @@ impl RedisStore {
         sent.unwrap_or_else(|trouble| dispatch.failed(trouble))
     }
 
-    async fn ask_in_parts(
+    pub(super) async fn ask_in_parts(
         &self,
         operation: Operation,
         dispatch: &mut Dispatch,
     ) -> Result<Outcome, SendError> {
         match operation {
             Operation::Acquire(acquire) => self.acquire_in_parts(acquire, dispatch).await,
-            Operation::Release(release) | Operation::Vacate(release) => {
-                self.give_back_in_parts(release, None, dispatch).await
+            Operation::Release(release) => {
+                self.give_back_in_parts(release, ReleaseKind::Free, dispatch)
+                    .await
+            }
+            Operation::Vacate(release) => {
+                self.give_back_in_parts(release, ReleaseKind::Vacate, dispatch)
+                    .await
             }
             Operation::Cool(release, cooldown) => {
-                self.give_back_in_parts(release, Some(cooldown), dispatch)
+                self.give_back_in_parts(release, ReleaseKind::Cool(cooldown), dispatch)
                     .await
             }
             Operation::Remember(release, record) => {
@@ -121,7 +127,8 @@ impl RedisStore {
                 in_background: false,
                 ..acquire.undo()
             };
-            self.give_back_in_parts(release, None, dispatch).await?;
+            self.give_back_in_parts(release, ReleaseKind::Free, dispatch)
+                .await?;
         }
         let is_share = acquire.token.share().is_some();
         let waits = acquire.queueing != Queueing::Never;
@@ -165,12 +172,16 @@ impl RedisStore {
     async fn give_back_in_parts(
         &self,
         release: Release,
-        cooldown: Option<Cooldown>,
+        ending: ReleaseKind,
         dispatch: &mut Dispatch,
     ) -> Result<Outcome, SendError> {
         if release.fence.is_some() {
             self.step(Part::Raise(release.clone()), dispatch).await?;
         }
+        let cooldown = match ending {
+            ReleaseKind::Cool(cooldown) => Some(cooldown),
+            _ => None,
+        };
         let freed = self
             .step(Part::Free(release.clone(), cooldown), dispatch)
             .await?;
@@ -180,7 +191,7 @@ impl RedisStore {
             }
             _ => freed,
         };
-        let after = cooldown.unwrap_or_default().span;
+        let after = ending.keeps_the_key_for();
         let told = Part::Tell(release.clone(), after);
         match self.step(told, dispatch).await {
             // The keeper repeats the request. A waiter that is gone would stay in the queue otherwise.
