@@ -59,7 +59,7 @@ impl RedisStore {
                 {
                     return Some(FastPath::BatchedRelease(release, request));
                 }
-                let script = self.scripts.release;
+                let script = &self.scripts.release;
                 let command = self.releasing(script, release);
                 Some(FastPath::Release(release, script, command))
             }

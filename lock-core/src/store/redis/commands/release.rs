@@ -94,9 +94,9 @@ impl RedisStore {
         on: &Connection,
     ) -> Result<Value, SendError> {
         let script = match ending {
-            ReleaseKind::Free | ReleaseKind::Leave => self.scripts.release,
-            ReleaseKind::Vacate => self.scripts.vacate,
-            ReleaseKind::Cool(_) => self.scripts.cool,
+            ReleaseKind::Free | ReleaseKind::Leave => &self.scripts.release,
+            ReleaseKind::Vacate => &self.scripts.vacate,
+            ReleaseKind::Cool(_) => &self.scripts.cool,
         };
         let mut command = self.releasing(script, release);
         match ending {

@@ -21,7 +21,7 @@ impl RedisStore {
         let mark = self.names.mark_for(&acquire.key);
         let channels = self.names.channels();
         let bytes = 3 * mark.len() + channels.len() + 2 * (acquire.key.len() + Token::LENGTH) + 48;
-        let script = self.scripts.acquire;
+        let script = &self.scripts.acquire;
         let mut command = script.command(3, 7, bytes);
         self.names.push_lock(&acquire.key, &mut command);
         command.arg(&*mark);

@@ -12,47 +12,47 @@ use super::connection::Connection;
 use super::send_error::SendError;
 use crate::store::Failure;
 
-macro_rules! script {
-    ($name:ident, $($part:literal),+) => {
-        pub(in crate::store::redis) static $name: LazyLock<Lua> =
-            LazyLock::new(|| Lua::new(concat!($(include_str!(concat!("../../../scripts/", $part))),+)));
+macro_rules! lua {
+    ($($part:literal),+) => {
+        LazyLock::new(|| Lua::new(concat!($(include_str!(concat!("../../../scripts/", $part))),+)))
     };
 }
 
+macro_rules! script {
+    ($name:ident, $($part:literal),+) => {
+        pub(in crate::store::redis) static $name: LazyLock<Lua> = lua!($($part),+);
+    };
+}
+
+/// Makes each script twice, because the part between the two lists differs between one server and a node of a cluster.
+macro_rules! of_a_lock {
+    ($($name:ident: [$($before:literal),*] [$($behind:literal),+],)+) => {
+        /// The scripts about one lock and its companion keys.
+        pub(in crate::store::redis) struct Scripts {
+            $(pub(in crate::store::redis) $name: LazyLock<Lua>,)+
+        }
+
+        pub(in crate::store::redis) static ON_ONE_SERVER: Scripts = Scripts {
+            $($name: lua!($($before,)* "one_server.lua", $($behind),+),)+
+        };
+
+        pub(in crate::store::redis) static ON_A_NODE: Scripts = Scripts {
+            $($name: lua!($($before,)* "cluster.lua", $($behind),+),)+
+        };
+    };
+}
+
+of_a_lock! {
+    acquire: ["stand_in_line.lua", "acquire_first.lua"] ["common.lua", "acquire.lua"],
+    release: [] ["release_first.lua", "common.lua", "release.lua"],
+    cool: [] ["common.lua", "cool.lua"],
+    remember: [] ["common.lua", "tell_all.lua", "remember.lua"],
+    vacate: [] ["common.lua", "vacate.lua"],
+    share: [] ["share_first.lua", "common.lua", "stand_in_line.lua", "share_set.lua", "share.lua"],
+    force: [] ["common.lua", "force.lua"],
+}
+
 script!(PROBE, "probe.lua");
-script!(
-    ACQUIRE,
-    "stand_in_line.lua",
-    "acquire_first.lua",
-    "one_server.lua",
-    "common.lua",
-    "acquire.lua"
-);
-script!(
-    RELEASE,
-    "one_server.lua",
-    "release_first.lua",
-    "common.lua",
-    "release.lua"
-);
-script!(COOL, "one_server.lua", "common.lua", "cool.lua");
-script!(
-    REMEMBER,
-    "one_server.lua",
-    "common.lua",
-    "tell_all.lua",
-    "remember.lua"
-);
-script!(VACATE, "one_server.lua", "common.lua", "vacate.lua");
-script!(
-    SHARE,
-    "one_server.lua",
-    "share_first.lua",
-    "common.lua",
-    "stand_in_line.lua",
-    "share_set.lua",
-    "share.lua"
-);
 script!(EXTEND, "extend.lua", "extend_reply.lua");
 // Where the server reports changes of the keys.
 script!(
@@ -101,49 +101,12 @@ script!(
     "withdraw_share.lua"
 );
 
-script!(
-    ACQUIRE_ON_A_NODE,
-    "stand_in_line.lua",
-    "acquire_first.lua",
-    "cluster.lua",
-    "common.lua",
-    "acquire.lua"
-);
-script!(
-    RELEASE_ON_A_NODE,
-    "cluster.lua",
-    "release_first.lua",
-    "common.lua",
-    "release.lua"
-);
-script!(COOL_ON_A_NODE, "cluster.lua", "common.lua", "cool.lua");
-script!(
-    REMEMBER_ON_A_NODE,
-    "cluster.lua",
-    "common.lua",
-    "tell_all.lua",
-    "remember.lua"
-);
-script!(VACATE_ON_A_NODE, "cluster.lua", "common.lua", "vacate.lua");
-
-script!(
-    SHARE_ON_A_NODE,
-    "cluster.lua",
-    "share_first.lua",
-    "common.lua",
-    "stand_in_line.lua",
-    "share_set.lua",
-    "share.lua"
-);
-
 script!(FORGET, "forget.lua");
 script!(CLOCK, "clock.lua");
 script!(SWAP, "swap.lua");
 
 // For operators.
 script!(INSPECT, "inspect.lua");
-script!(FORCE, "one_server.lua", "common.lua", "force.lua");
-script!(FORCE_ON_A_NODE, "cluster.lua", "common.lua", "force.lua");
 
 // About one key each, for a lock whose slot is moving.
 script!(FREE, "delete_owned.lua");
@@ -152,37 +115,6 @@ script!(REMOVE_SHARE, "remove_share.lua");
 script!(FREE_SHARED, "free_shared.lua");
 script!(RAISE, "raise.lua");
 script!(TELL, "cluster.lua", "common.lua", "notify.lua");
-
-/// The scripts about one lock and its companion keys.
-pub(in crate::store::redis) struct Scripts {
-    pub(in crate::store::redis) acquire: &'static LazyLock<Lua>,
-    pub(in crate::store::redis) release: &'static LazyLock<Lua>,
-    pub(in crate::store::redis) cool: &'static LazyLock<Lua>,
-    pub(in crate::store::redis) remember: &'static LazyLock<Lua>,
-    pub(in crate::store::redis) vacate: &'static LazyLock<Lua>,
-    pub(in crate::store::redis) share: &'static LazyLock<Lua>,
-    pub(in crate::store::redis) force: &'static LazyLock<Lua>,
-}
-
-pub(in crate::store::redis) static ON_ONE_SERVER: Scripts = Scripts {
-    acquire: &ACQUIRE,
-    release: &RELEASE,
-    cool: &COOL,
-    remember: &REMEMBER,
-    vacate: &VACATE,
-    share: &SHARE,
-    force: &FORCE,
-};
-
-pub(in crate::store::redis) static ON_A_NODE: Scripts = Scripts {
-    acquire: &ACQUIRE_ON_A_NODE,
-    release: &RELEASE_ON_A_NODE,
-    cool: &COOL_ON_A_NODE,
-    remember: &REMEMBER_ON_A_NODE,
-    vacate: &VACATE_ON_A_NODE,
-    share: &SHARE_ON_A_NODE,
-    force: &FORCE_ON_A_NODE,
-};
 
 pub(in crate::store::redis) struct Lua {
     source: &'static str,

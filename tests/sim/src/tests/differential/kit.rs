@@ -25,14 +25,28 @@ pub fn scripts() -> BTreeMap<String, String> {
     let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lock-core/src");
     let read = |path: &str| fs::read_to_string(core.join(path)).expect("a file of lock-core");
     let list = read("store/redis/wire/scripts.rs");
+    // Each second piece stands between quotes.
+    let source = |parts: &str| -> String {
+        let parts = parts.split('"').skip(1).step_by(2);
+        parts.map(|part| read(&format!("scripts/{part}"))).collect()
+    };
     let mut scripts = BTreeMap::new();
     for call in list.split("\nscript!(").skip(1) {
         let (call, _) = call.split_once(");").expect("the end of a macro's call");
         let (name, parts) = call.split_once(',').expect("a name and parts");
-        let parts = parts.split(',').map(|part| part.trim().trim_matches('"'));
-        let parts = parts.filter(|part| !part.is_empty());
-        let source: String = parts.map(|part| read(&format!("scripts/{part}"))).collect();
-        scripts.insert(name.trim().to_owned(), source);
+        scripts.insert(name.trim().to_owned(), source(parts));
+    }
+    let (_, table) = list.split_once("\nof_a_lock! {\n").expect("the table");
+    let (table, _) = table.split_once("\n}\n").expect("the end of the table");
+    for row in table.lines() {
+        let (name, parts) = row.split_once(':').expect("a name and parts");
+        let name = name.trim().to_uppercase();
+        for (name, between) in [
+            (name.clone(), r#", "one_server.lua", "#),
+            (format!("{name}_ON_A_NODE"), r#", "cluster.lua", "#),
+        ] {
+            scripts.insert(name, source(&parts.replace("] [", between)));
+        }
     }
     assert!(scripts.len() > 30, "{:?}", scripts.keys());
     scripts
