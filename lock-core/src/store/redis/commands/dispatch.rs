@@ -199,12 +199,6 @@ impl RedisStore {
             Command::Part(part) => Box::pin(self.send_part(part, on)).await?,
         };
         match &self.replicas {
-            Some(replicas)
-                if lane.channel() == ACKNOWLEDGED
-                    && matches!(command, Command::Whole(Operation::AcquireAll(_))) =>
-            {
-                Box::pin(self.all_acknowledged(replicas, outcome, on)).await
-            }
             Some(replicas) if lane.channel() == ACKNOWLEDGED => {
                 Box::pin(self.once_acknowledged(replicas, command.acquire(), outcome, on)).await
             }

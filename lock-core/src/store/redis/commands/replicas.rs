@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use super::RedisStore;
-use crate::base::fence::FencingToken;
+use super::native_acquire::ambiguous;
 use crate::base::machine;
 use crate::store::redis::topology::connections::Connections;
 use crate::store::redis::wire::connection::Connection;
@@ -73,8 +73,8 @@ impl RedisStore {
         ))))
     }
 
-    /// Confirms an outcome that grants or lengthens a lease once replicas have it. `acquire`: the acquire, if
-    /// it was one.
+    /// Confirms an outcome that grants or lengthens a lease once replicas have it. `acquire`: the acquire, if it was one about
+    /// one key.
     pub(super) async fn once_acknowledged(
         &self,
         replicas: &Replicas,
@@ -82,66 +82,47 @@ impl RedisStore {
         outcome: Outcome,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
-        match (acquire, outcome) {
-            (Some(acquire), Outcome::Granted(fence)) => {
-                self.granted(replicas, acquire, fence, on).await
-            }
-            (_, Outcome::Extended(answers)) if answers.contains(&Extended::Yes) => {
-                match self.acknowledge(replicas, on).await {
-                    Ok(()) => Ok(Outcome::Extended(answers)),
-                    Err(SendError::Broken(error)) => Err(SendError::Broken(error)),
-                    // It is neither renewed for the full time nor lost. It is tried again until the deadline
-                    // that replicas have acknowledged.
-                    Err(_) => Ok(Outcome::Extended(
-                        answers.into_iter().map(unless_extended).collect(),
-                    )),
-                }
-            }
-            (_, Outcome::Remembered(Remembered::Yes)) => {
-                Ok(Outcome::Remembered(
-                    match self.acknowledge(replicas, on).await {
-                        Ok(()) => Remembered::Yes,
-                        // Sent again, it finds the record and writes it once more.
-                        Err(SendError::Broken(error)) => return Err(SendError::Broken(error)),
-                        Err(_) => Remembered::Unacknowledged,
-                    },
-                ))
-            }
-            (_, Outcome::Swapped(Swapped::Yes)) => match self.acknowledge(replicas, on).await {
-                Ok(()) => Ok(Outcome::Swapped(Swapped::Yes)),
-                // Sent again, it finds the second token and writes its end once more.
-                Err(SendError::Broken(error)) => Err(SendError::Broken(error)),
-                Err(trouble) => Ok(Outcome::Failed(Failure {
-                    ambiguous: true,
-                    ..trouble.into_failure()
-                })),
-            },
-            (_, outcome) => Ok(outcome),
-        }
-    }
-
-    async fn granted(
-        &self,
-        replicas: &Replicas,
-        acquire: &AcquireCommand,
-        fence: FencingToken,
-        on: &Connection,
-    ) -> Result<Outcome, SendError> {
-        let failure = match self.acknowledge(replicas, on).await {
-            Ok(()) => return Ok(Outcome::Granted(fence)),
-            Err(SendError::Failed(failure)) => failure,
-            Err(trouble) => return Err(trouble),
+        let is_written = match &outcome {
+            Outcome::Granted(_)
+            | Outcome::Remembered(Remembered::Yes)
+            | Outcome::Swapped(Swapped::Yes) => true,
+            Outcome::Extended(answers) => answers.contains(&Extended::Yes),
+            _ => false,
         };
-        let undo = Operation::Release(acquire.undo());
-        let undone = self.send(&undo, on).await;
-        let undone = matches!(
-            undone,
-            Ok(Outcome::Released(Released::Yes | Released::Absent))
-        );
-        Ok(Outcome::Failed(Failure {
-            ambiguous: failure.ambiguous || !undone,
-            ..failure
-        }))
+        if !is_written {
+            return Ok(outcome);
+        }
+        let Err(trouble) = self.acknowledge(replicas, on).await else {
+            return Ok(outcome);
+        };
+        Ok(match (outcome, acquire, trouble) {
+            // Sent again, a record or a swap finds what it wrote, and writes its end once more.
+            (_, _, SendError::Broken(error)) => return Err(SendError::Broken(error)),
+            (Outcome::Granted(_), Some(acquire), SendError::Failed(failure)) => {
+                let undo = Operation::Release(acquire.undo());
+                let undone = self.send(&undo, on).await;
+                let undone = matches!(
+                    undone,
+                    Ok(Outcome::Released(Released::Yes | Released::Absent))
+                );
+                Outcome::Failed(Failure {
+                    ambiguous: failure.ambiguous || !undone,
+                    ..failure
+                })
+            }
+            // The caller of several keys gives each of them back.
+            (Outcome::Granted(_), None, SendError::Failed(failure)) => {
+                Outcome::Failed(ambiguous(failure))
+            }
+            (Outcome::Granted(_), _, trouble) => return Err(trouble),
+            // It is neither renewed for the full time nor lost. It is tried again until the deadline that replicas have
+            // acknowledged.
+            (Outcome::Extended(answers), ..) => {
+                Outcome::Extended(answers.into_iter().map(unless_extended).collect())
+            }
+            (Outcome::Remembered(_), ..) => Outcome::Remembered(Remembered::Unacknowledged),
+            (_, _, trouble) => Outcome::Failed(ambiguous(trouble.into_failure())),
+        })
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::RedisStore;
-use super::replicas::Replicas;
 use crate::base::fence::FencingToken;
 use crate::base::token::Token;
 use crate::lease::cohort::MOST;
@@ -15,7 +14,7 @@ use crate::store::redis::wire::scripts;
 use crate::store::redis::wire::send_error::SendError;
 use crate::store::redis::wire::slots::HashSlot;
 use crate::store::redis::wire::spans::in_millis;
-use crate::store::{AcquireAll, Failure, Outcome, Place, Raise};
+use crate::store::{AcquireAll, Outcome, Place, Raise};
 
 impl RedisStore {
     pub(in crate::store::redis) fn place_of(&self, keys: &[Arc<str>]) -> Place {
@@ -60,27 +59,6 @@ impl RedisStore {
         let highest = (u64::from(raise.fence) + u64::from(MOST)).to_string();
         scripts::RAISE.run(on, &[&mark], &[&highest]).await?;
         Ok(Outcome::Raised)
-    }
-
-    /// Confirms several locks once replicas have them.
-    pub(super) async fn all_acknowledged(
-        &self,
-        replicas: &Replicas,
-        outcome: Outcome,
-        on: &Connection,
-    ) -> Result<Outcome, SendError> {
-        if !matches!(outcome, Outcome::Granted(_)) {
-            return Ok(outcome);
-        }
-        match self.acknowledge(replicas, on).await {
-            Ok(()) => Ok(outcome),
-            // Its caller gives each of them back.
-            Err(SendError::Failed(failure)) => Ok(Outcome::Failed(Failure {
-                ambiguous: true,
-                ..failure
-            })),
-            Err(trouble) => Err(trouble),
-        }
     }
 }
 
