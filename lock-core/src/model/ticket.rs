@@ -154,14 +154,7 @@ impl Tickets {
 
     /// Runs an operation on the server.
     fn run(&mut self, operation: &Operation) -> Reply {
-        let mut around = Around {
-            now: ServerTime(NOW),
-            mark: 0,
-            used: 0,
-            has_room: true,
-            listens: &|_| true,
-            pushes: Vec::new(),
-        };
+        let mut around = Around::new(ServerTime(NOW), 0, &|_| true);
         step(&mut self.document, operation, &mut around)
     }
 

@@ -24,12 +24,7 @@ impl Document {
             around.used = ask.used.unwrap_or(0);
             self.serve_waiters(around);
         }
-        let may_have_it = match &self.phase {
-            Phase::Free => true,
-            Phase::Held(hold) => hold.token == ask.token,
-            Phase::Shared(_) | Phase::Closed(_) => false,
-        };
-        if !may_have_it {
+        if !self.may_be_had_by(ask.token) {
             return Reply::Busy(self.refuse(ask, around));
         }
         if !around.has_room {

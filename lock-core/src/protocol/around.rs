@@ -40,7 +40,18 @@ pub(crate) enum News {
     Forced,
 }
 
-impl Around<'_> {
+impl<'a> Around<'a> {
+    pub(crate) fn new(now: ServerTime, mark: u64, listens: &'a dyn Fn(Address) -> bool) -> Self {
+        Self {
+            now,
+            mark,
+            used: 0,
+            has_room: true,
+            listens,
+            pushes: Vec::new(),
+        }
+    }
+
     pub(crate) fn now_ms(&self) -> Millis {
         self.now.0 / 1000
     }

@@ -113,6 +113,15 @@ impl Document {
         self.phase == Phase::Free
     }
 
+    /// Returns whether a lock with this token may have the key.
+    pub(crate) fn may_be_had_by(&self, token: Token) -> bool {
+        match &self.phase {
+            Phase::Free => true,
+            Phase::Held(hold) => hold.token == token,
+            Phase::Shared(_) | Phase::Closed(_) => false,
+        }
+    }
+
     pub(crate) fn has_record(&self) -> bool {
         self.record().is_some()
     }

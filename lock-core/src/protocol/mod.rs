@@ -32,7 +32,7 @@ pub(crate) use self::around::{Around, News, Push};
 pub(crate) use self::document::{Closed, Document, Hold, Phase, Waited, Waiter};
 pub(crate) use self::end::WORTH_TELLING;
 pub(crate) use self::operation::{Acquire, End, Ended, Force, Operation, Refused, Reply, Way};
-pub(crate) use self::several::{Wanted, acquire_all};
+pub(crate) use self::several::acquire_all;
 #[cfg(feature = "postgres")]
 pub(crate) use self::shares::{Place, Shares};
 

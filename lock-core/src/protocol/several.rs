@@ -1,31 +1,25 @@
 //! Several keys in one step: all of them, or none.
 
-use super::{Around, Document, Millis, Phase, Refused, Reply};
+use std::sync::Arc;
+
+use super::{Around, Document, Millis, Refused, Reply};
 use crate::base::token::Token;
 
-/// One of several keys, with the token that is to have it.
-pub(crate) struct Wanted<'a> {
-    pub(crate) document: &'a mut Document,
-    pub(crate) token: Token,
-}
-
-/// Takes all keys, or none. A key that already has its token counts as free. The caller enters no queue.
+/// Takes all keys, each for its own token, or none. A key that already has its token counts as free. The caller enters no
+/// queue. `documents`: those of the keys, in their order.
 pub(crate) fn acquire_all(
-    wanted: &mut [Wanted<'_>],
+    documents: &mut [Document],
+    leases: &[(Arc<str>, Token)],
     ttl: Millis,
     around: &mut Around<'_>,
 ) -> Reply {
     let now = around.now_ms();
-    for (index, key) in wanted.iter_mut().enumerate() {
-        key.document.settle(now);
-        let may_have_it = match &key.document.phase {
-            Phase::Free => true,
-            Phase::Held(hold) => hold.token == key.token,
-            Phase::Shared(_) | Phase::Closed(_) => false,
-        };
-        if !may_have_it {
+    let tokens = || leases.iter().map(|(_, token)| *token);
+    for (index, (document, token)) in documents.iter_mut().zip(tokens()).enumerate() {
+        document.settle(now);
+        if !document.may_be_had_by(token) {
             let refused = Refused {
-                left: key.document.left(now),
+                left: document.left(now),
                 queued: false,
                 is_full: false,
             };
@@ -35,8 +29,8 @@ pub(crate) fn acquire_all(
     if !around.has_room {
         return Reply::NoRoom;
     }
-    for key in wanted.iter_mut() {
-        key.document.enter(key.token, now + ttl);
+    for (document, token) in documents.iter_mut().zip(tokens()) {
+        document.enter(token, now + ttl);
     }
     Reply::Granted(around.next_fence())
 }

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use self::reply::Value;
-use super::several::{Wanted, acquire_all};
-use super::{Around, Document, Reply, step};
+use super::{Around, Document, Reply, acquire_all, step};
 use crate::base::clock::ServerTime;
+use crate::base::token::Address;
 
 /// The keys of one server.
 #[derive(Clone, Default)]
@@ -48,13 +48,10 @@ impl Server {
         self.settle(micros);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let listeners = &self.listeners;
+        let listens = |address: Address| listeners.contains(&address.to_string());
         let mut around = Around {
-            now: ServerTime(micros),
-            mark: self.mark,
-            used: 0,
             has_room: !self.is_full,
-            listens: &|address| listeners.contains(&address.to_string()),
-            pushes: Vec::new(),
+            ..Around::new(ServerTime(micros), self.mark, &listens)
         };
         let reply = match script {
             "ALL" => all(&mut self.keys, &mut around, keys, &arguments),
@@ -103,14 +100,13 @@ fn all(
         .iter()
         .map(|key| documents.remove(key).unwrap_or_default())
         .collect();
-    let wanted = taken.iter_mut().zip(&arguments[1..]);
-    let mut wanted: Vec<_> = wanted
-        .map(|(document, token)| Wanted {
-            document,
-            token: call::token_of(token),
-        })
+    let tokens = arguments[1..].iter().map(|token| call::token_of(token));
+    let leases: Vec<_> = keys[1..]
+        .iter()
+        .map(|key| key.as_str().into())
+        .zip(tokens)
         .collect();
-    let reply = acquire_all(&mut wanted, call::number(arguments[0]), around);
+    let reply = acquire_all(&mut taken, &leases, call::number(arguments[0]), around);
     let shown = match &reply {
         Reply::BusyAt(index, _) => &taken[*index],
         _ => &taken[0],

@@ -8,7 +8,7 @@ use super::guesses::Guess;
 use super::work::swap_of;
 use super::{Cells, Read, Swap, Swapped};
 use crate::base::clock::ServerTime;
-use crate::protocol::{Around, Document, Reply, Wanted, acquire_all};
+use crate::protocol::{Around, Document, Reply, acquire_all};
 use crate::store::steps::{granted, lasts, refusal};
 use crate::store::{AcquireAll, Failure, Outcome};
 
@@ -25,7 +25,11 @@ impl<C: Cells> CellStore<C> {
                 .iter()
                 .map(|guess| guess.cell.document.clone())
                 .collect();
-            match (step(all, &mut documents, now), fact) {
+            let reply = {
+                let mut around = Around::new(now, 0, &|_| true);
+                acquire_all(&mut documents, &all.leases, lasts(all.ttl), &mut around)
+            };
+            match (reply, fact) {
                 (Reply::Granted(_), _) => {
                     let swaps = swaps(all, &guesses, documents, now);
                     let bytes: Vec<_> = swaps.iter().map(|it| Arc::clone(&it.bytes)).collect();
@@ -56,25 +60,6 @@ impl<C: Cells> CellStore<C> {
             fact = Some(now);
         }
     }
-}
-
-fn step(all: &AcquireAll, documents: &mut [Document], now: ServerTime) -> Reply {
-    let each = documents.iter_mut().zip(&all.leases);
-    let mut wanted: Vec<_> = each
-        .map(|(document, (_, token))| Wanted {
-            document,
-            token: *token,
-        })
-        .collect();
-    let mut around = Around {
-        now,
-        mark: 0,
-        used: 0,
-        has_room: true,
-        listens: &|_| true,
-        pushes: Vec::new(),
-    };
-    acquire_all(&mut wanted, lasts(all.ttl), &mut around)
 }
 
 fn swaps(

@@ -30,15 +30,8 @@ impl Work {
         let before = &self.guess.cell;
         let mut document = before.document.clone();
         let listens = |address| !self.deaf.contains(&address);
-        let mut around = Around {
-            now,
-            // The number of the write takes the place of the mark.
-            mark: 0,
-            used: 0,
-            has_room: true,
-            listens: &listens,
-            pushes: Vec::new(),
-        };
+        // The number of the write takes the place of the mark.
+        let mut around = Around::new(now, 0, &listens);
         let reply = match &self.step {
             // The queue is full.
             Step::Acquire(ask) if ask.waits && self.is_crowded(ask.token) => {

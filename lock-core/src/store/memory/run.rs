@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::state::MemoryState;
 use crate::base::clock::ServerTime;
 use crate::lease::cohort::MOST;
-use crate::protocol::{self, Document, Ended, Reply, Wanted, step};
+use crate::protocol::{self, Document, Ended, Reply, step};
 use crate::store::steps::{granted, lasts, outcome_of, refusal, step_of};
 use crate::store::{AcquireAll, Extended, Extension, Failure, Operation, Outcome, Remembered};
 
@@ -31,11 +31,9 @@ impl MemoryState {
 
     /// Runs an operation on one key.
     fn run_step(&mut self, operation: &Operation, now: ServerTime) -> Outcome {
-        let counts = match operation {
-            Operation::Acquire(_) => self.countable(now),
-            _ => Ok(()),
-        };
-        if let Err(failure) = counts {
+        if let Operation::Acquire(_) = operation
+            && let Err(failure) = self.countable(now)
+        {
             return Outcome::Failed(failure);
         }
         let Some((key, one)) = step_of(operation) else {
@@ -62,18 +60,11 @@ impl MemoryState {
             return Outcome::Failed(Failure::not_understood());
         };
         let outcome = self.on(first, now, |_, around| {
-            let each = documents.iter_mut().zip(&all.leases);
-            let mut wanted: Vec<_> = each
-                .map(|(document, (_, token))| Wanted {
-                    document,
-                    token: *token,
-                })
-                .collect();
-            match protocol::acquire_all(&mut wanted, lasts(all.ttl), around) {
+            match protocol::acquire_all(&mut documents, &all.leases, lasts(all.ttl), around) {
                 Reply::Granted(fence) => granted(fence),
                 Reply::BusyAt(index, refused) => {
-                    let (document, token) = (&wanted[index].document, wanted[index].token);
-                    Outcome::BusyAt(index, refusal(document, &refused, token, now))
+                    let token = all.leases[index].1;
+                    Outcome::BusyAt(index, refusal(&documents[index], &refused, token, now))
                 }
                 _ => Outcome::Failed(Failure::not_understood()),
             }

@@ -43,32 +43,17 @@ impl MemoryState {
     ) -> R {
         let listeners = &self.listeners;
         let listens = |address| listeners.contains_key(&address);
-        let mut around = Around {
-            now,
-            mark: self.mark,
-            used: 0,
-            has_room: true,
-            listens: &listens,
-            pushes: Vec::new(),
-        };
-        let reply;
-        if let Some(document) = self.keys.get_mut(key) {
-            let had_record = document.has_record();
-            reply = run(document, &mut around);
-            match document.record() {
-                Some(record) if !had_record => self.records.add(key, record.bytes.len()),
-                None if had_record => self.records.remove(key),
-                _ => {}
-            }
-            if document.is_idle() {
-                self.keys.remove(key);
-            }
-        } else {
-            let mut document = Document::default();
-            reply = run(&mut document, &mut around);
-            if !document.is_idle() {
-                self.keys.insert(Arc::clone(key), document);
-            }
+        let mut around = Around::new(now, self.mark, &listens);
+        let document = self.keys.entry(Arc::clone(key)).or_default();
+        let had_record = document.has_record();
+        let reply = run(document, &mut around);
+        match document.record() {
+            Some(record) if !had_record => self.records.add(key, record.bytes.len()),
+            None if had_record => self.records.remove(key),
+            _ => {}
+        }
+        if document.is_idle() {
+            self.keys.remove(key);
         }
         let Around { mark, pushes, .. } = around;
         self.mark = mark;

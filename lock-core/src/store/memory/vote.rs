@@ -4,7 +4,6 @@
 //! holds a majority. It tells the first waiters to ask.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use super::state::MemoryState;
@@ -34,22 +33,20 @@ impl Registers {
 
     /// Accepts a number for a lease that has the key, or says that it is too low.
     pub(super) fn vote(&mut self, register: u16, number: u64, lease: Token) -> Vote {
-        let register = self.accepted.entry(register);
-        let before = match &register {
-            Entry::Occupied(register) => Some(*register.get()),
-            Entry::Vacant(_) => None,
-        };
-        let own = before.map(|(highest, owner)| (highest, owner == lease));
-        let accepted = accepts(own, number);
-        if accepted {
-            register.insert_entry((number, lease));
-        }
-        Vote::Yes {
-            accepted,
-            highest: match (accepted, before) {
-                (false, Some((highest, _))) => highest,
-                _ => number,
-            },
+        match self.accepted.get(&register) {
+            Some((highest, owner)) if !accepts(Some((*highest, *owner == lease)), number) => {
+                Vote::Yes {
+                    accepted: false,
+                    highest: *highest,
+                }
+            }
+            _ => {
+                self.accepted.insert(register, (number, lease));
+                Vote::Yes {
+                    accepted: true,
+                    highest: number,
+                }
+            }
         }
     }
 
@@ -201,7 +198,7 @@ fn let_lock_in(document: &mut Document, ask: &Acquire, around: &mut Around<'_>) 
             return Answer::Yields;
         }
     }
-    if !document.is_free() && document.hold_of(ask.token).is_none() {
+    if !document.may_be_had_by(ask.token) {
         return Answer::Taken;
     }
     document.leave_queue(ask.token);
