@@ -23,7 +23,7 @@ use tokio::sync::SetOnce;
 
 use self::release::ReleaseKind;
 use self::replicas::{ACKNOWLEDGED, ReplicaAcks, Replicas};
-use self::shares::{ShareEnd, SharedKeys};
+use self::shares::SharedKeys;
 use super::topology::connections::Connections;
 use super::topology::keeper_connection::KeeperConnection;
 use super::topology::{ServerId, Servers, Topology};
@@ -158,10 +158,10 @@ impl RedisStore {
             Operation::Raise(raise) => self.raise(raise, on).await,
             Operation::Extend(extensions) => self.extend(extensions, on).await,
             Operation::Release(release) if self.ends_as_share(release) => {
-                self.end_share(release, ShareEnd::Free, on).await
+                self.end_lease(release, ReleaseKind::FreeShare, on).await
             }
             Operation::Leave(release) if self.ends_as_share(release) => {
-                self.end_share(release, ShareEnd::Leave, on).await
+                self.end_lease(release, ReleaseKind::LeaveShare, on).await
             }
             Operation::Release(release) => self.end_lease(release, ReleaseKind::Free, on).await,
             Operation::Vacate(release) => self.end_lease(release, ReleaseKind::Vacate, on).await,

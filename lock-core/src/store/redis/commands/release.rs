@@ -21,13 +21,19 @@ pub(super) enum ReleaseKind {
     Vacate,
     Leave,
     Cool(Cooldown),
+    /// `Free` and `Leave` by `share.lua`: of a share, or beside shares.
+    FreeShare,
+    LeaveShare,
 }
 
 impl ReleaseKind {
     /// For how long no waiter may have the key.
     pub(super) fn keeps_the_key_for(self) -> Duration {
         match self {
-            ReleaseKind::Free | ReleaseKind::Leave => Duration::ZERO,
+            ReleaseKind::Free
+            | ReleaseKind::Leave
+            | ReleaseKind::FreeShare
+            | ReleaseKind::LeaveShare => Duration::ZERO,
             ReleaseKind::Vacate => GAP,
             // The waiters of a key that cools until a time ask when they are told, and wait for the rest themselves.
             ReleaseKind::Cool(cooldown) => cooldown.span,
@@ -97,10 +103,18 @@ impl RedisStore {
             ReleaseKind::Free | ReleaseKind::Leave => &self.scripts.release,
             ReleaseKind::Vacate => &self.scripts.vacate,
             ReleaseKind::Cool(_) => &self.scripts.cool,
+            ReleaseKind::FreeShare | ReleaseKind::LeaveShare => &self.scripts.share,
         };
-        let mut command = self.releasing(script, release);
+        let mut command = match ending {
+            ReleaseKind::FreeShare => self.share_command("free", release),
+            ReleaseKind::LeaveShare => self.share_command("leave", release),
+            _ => self.releasing(script, release),
+        };
         match ending {
             ReleaseKind::Free => {}
+            ReleaseKind::FreeShare | ReleaseKind::LeaveShare => {
+                push_fence(release.fence, &mut command);
+            }
             ReleaseKind::Leave => drop(command.arg("leave")),
             ReleaseKind::Vacate => drop(command.arg(in_millis(GAP))),
             ReleaseKind::Cool(cooldown) => {
@@ -113,8 +127,9 @@ impl RedisStore {
         script.ask(on, &command).await
     }
 
-    /// Repeats a release until a living waiter is notified, or none is left. The lease has ended as `answer`
-    /// says, and the queue held more dead waiters than one call removes.
+    /// Repeats a release until a living waiter is notified, or none is left, and until no more shares fit. The lease has
+    /// ended as `answer` says, and the queue held more dead waiters than one call removes, or more shares that may enter
+    /// than one call lets in.
     pub(super) async fn release_rest(
         &self,
         release: &Release,
@@ -125,6 +140,7 @@ impl RedisStore {
         let outcome = reply::released(&answer);
         let ending = match ending {
             ReleaseKind::Free => ReleaseKind::Leave,
+            ReleaseKind::FreeShare => ReleaseKind::LeaveShare,
             ending => ending,
         };
         let mut answer = answer;

@@ -15,6 +15,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use super::RedisStore;
+use super::release::ReleaseKind;
 use crate::base::clock::{Clock, Moment};
 use crate::base::sync::lock;
 use crate::base::token::Token;
@@ -32,13 +33,6 @@ const ASKED_BY_SCRIPT: Duration = Duration::from_secs(2);
 const REMEMBERED: Duration = LONGEST.saturating_mul(2);
 /// The number of keys at which those that were seen long ago are forgotten.
 const MANY: usize = 1_024;
-
-/// How a share, or a waiter beside shares, ends.
-#[derive(Clone, Copy)]
-pub(super) enum ShareEnd {
-    Free,
-    Leave,
-}
 
 /// The keys that were seen with shares.
 #[derive(Default)]
@@ -114,7 +108,11 @@ impl RedisStore {
                     return Ok(Outcome::Busy(Refusal { full, ..refusal }));
                 }
                 granted if more => {
-                    self.serve_the_rest(&acquire.undo(), on).await;
+                    let own = acquire.undo();
+                    let served = self.end_lease(&own, ReleaseKind::LeaveShare, on).await;
+                    if served.is_err() {
+                        self.handed_off.note_unserved(&own, Duration::ZERO);
+                    }
                     return Ok(granted);
                 }
                 outcome => return Ok(outcome),
@@ -122,56 +120,8 @@ impl RedisStore {
         }
     }
 
-    /// Lets in shares that fit, until no more do.
-    async fn serve_the_rest(&self, release: &Release, on: &Connection) {
-        loop {
-            match self.send_share_end(release, ShareEnd::Leave, on).await {
-                Ok(answer) if reply::has_more(&answer) => {}
-                Ok(answer) => return self.note_served(release, &answer),
-                Err(_) => return self.handed_off.note_unserved(release, Duration::ZERO),
-            }
-        }
-    }
-
-    fn note_served(&self, release: &Release, answer: &Value) {
-        if reply::was_handed_off(answer) {
-            self.handed_off.note(release);
-        } else if reply::left_waiters(answer) {
-            self.handed_off.note_unserved(release, Duration::ZERO);
-        }
-    }
-
-    pub(super) async fn end_share(
-        &self,
-        release: &Release,
-        end: ShareEnd,
-        on: &Connection,
-    ) -> Result<Outcome, SendError> {
-        let answer = self.send_share_end(release, end, on).await?;
-        match reply::has_more(&answer) {
-            true => self.serve_the_rest(release, on).await,
-            false => self.note_served(release, &answer),
-        }
-        Ok(reply::released(&answer))
-    }
-
-    async fn send_share_end(
-        &self,
-        release: &Release,
-        end: ShareEnd,
-        on: &Connection,
-    ) -> Result<Value, SendError> {
-        let verb = match end {
-            ShareEnd::Free => "free",
-            ShareEnd::Leave => "leave",
-        };
-        let mut command = self.share_command(verb, release);
-        push_fence(release.fence, &mut command);
-        self.scripts.share.ask(on, &command).await
-    }
-
     /// The command of `share.lua` but for its last argument.
-    fn share_command(&self, verb: &str, release: &Release) -> Cmd {
+    pub(super) fn share_command(&self, verb: &str, release: &Release) -> Cmd {
         let Release { key, token, .. } = release;
         let mark = self.names.mark_for(key);
         let channels = self.names.channels();
