@@ -5,7 +5,11 @@
 
 #![cfg_attr(
     not(feature = "metrics"),
-    allow(unused_variables, reason = "used by the feature `metrics` only")
+    allow(
+        unused_mut,
+        unused_variables,
+        reason = "used by the feature `metrics` only"
+    )
 )]
 
 use std::time::Duration;
