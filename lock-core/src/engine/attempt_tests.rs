@@ -13,9 +13,7 @@ use crate::base::settings::Settings;
 use crate::engine::Engine;
 use crate::lease::LeaseOptions;
 use crate::queue::{Admission, Verdict};
-use crate::store::{
-    BoxFuture, Events, Failure, Lane, Operation, Outcome, Queueing, Released, Store,
-};
+use crate::store::{BoxFuture, Ended, Events, Failure, Lane, Operation, Outcome, Queueing, Store};
 
 /// A store in which a drain comes between the caller's last look and the sending of its question.
 #[derive(Debug, Default)]
@@ -49,7 +47,7 @@ impl Store for Overtaken {
             }));
         }
         self.releases.fetch_add(1, Ordering::SeqCst);
-        Box::pin(ready(Outcome::Released(Released::Absent)))
+        Box::pin(ready(Outcome::Released(Ended::Absent)))
     }
 
     fn background(self: Arc<Self>, _: Events) -> BoxFuture<'static, ()> {

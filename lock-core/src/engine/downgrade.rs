@@ -11,7 +11,7 @@ use crate::active::ActiveLease;
 use crate::base::error::Error;
 use crate::base::options::Interop;
 use crate::base::share::ShareLimit;
-use crate::store::{AcquireRoute, Lane, Operation, Outcome, Queueing, Swapped};
+use crate::store::{AcquireRoute, Ended, Lane, Operation, Outcome, Queueing};
 
 const SEVERAL_SERVERS: &str = "a lock over several servers (`redlock://`) cannot be downgraded, because they do not \
      replace its token in one step; release it and acquire it with `.read()`, or keep such locks on one server, with \
@@ -54,17 +54,17 @@ impl Engine {
         let mut open = OpenSwap::new(self, release, to, Some(fence), late_duplicate);
         let swapping = self.queue.swaps_in(&share);
         match open.answer(lane, ends).await {
-            Ok(Swapped::Yes) if share.grant(sent, fence) => {
+            Ok(Ended::Yes) if share.grant(sent, fence) => {
                 open.needs_no_undoing();
                 self.has_ended(lease);
                 swapping.granted(&share);
                 self.keeper.arm(&share);
                 Ok(share)
             }
-            Ok(Swapped::Yes) => Err(Error::unavailable(
+            Ok(Ended::Yes) => Err(Error::unavailable(
                 "the store's answer came after the ttl had run out; the lock is given back",
             )),
-            Ok(Swapped::Absent | Swapped::Other) => {
+            Ok(Ended::Absent | Ended::Other) => {
                 open.needs_no_undoing();
                 Err(self.is_not_ours(lease))
             }

@@ -37,7 +37,7 @@ use crate::lease::backoff::LONGEST;
 use crate::lease::deadline::surely_over;
 use crate::lease::{LeaseOptions, Phase};
 use crate::queue::ReleaseState;
-use crate::store::{AcquireRoute, Lane, Operation, Release, Swapped};
+use crate::store::{AcquireRoute, Ended, Lane, Operation, Release};
 
 const INSIDE: &str = "a ticket cannot be made while a call that has entered the lock still runs, or work that keeps it; \
      make it outside of that call, or when that call or work has ended";
@@ -79,13 +79,13 @@ impl Engine {
         let to = (ticket.token, pick_up);
         let mut open = OpenSwap::new(self, release, to, None, late_duplicate);
         match open.answer(Lane::of_this_task(), ends).await {
-            Ok(Swapped::Yes) => {
+            Ok(Ended::Yes) => {
                 open.needs_no_undoing();
                 self.has_ended(lease);
                 self.look_after_ticket(lease, pick_up);
                 Ok(ticket)
             }
-            Ok(Swapped::Absent | Swapped::Other) => {
+            Ok(Ended::Absent | Ended::Other) => {
                 open.needs_no_undoing();
                 Err(self.is_not_ours(lease))
             }
@@ -166,16 +166,16 @@ impl Engine {
         let mut open = OpenSwap::new(self, release, (token, ticket.ttl), None, false);
         let swapping = self.queue.swaps_in(&lease);
         match open.answer(lane, Moment::FAR).await {
-            Ok(Swapped::Yes) if lease.grant(sent, ticket.fence) => {
+            Ok(Ended::Yes) if lease.grant(sent, ticket.fence) => {
                 open.needs_no_undoing();
                 swapping.granted(&lease);
                 self.keeper.arm(&lease);
                 Ok(lease)
             }
-            Ok(Swapped::Yes) => Err(Error::unavailable(
+            Ok(Ended::Yes) => Err(Error::unavailable(
                 "the store's answer came after the ttl had run out; the lock is given back",
             )),
-            Ok(Swapped::Absent | Swapped::Other) => {
+            Ok(Ended::Absent | Ended::Other) => {
                 open.needs_no_undoing();
                 Err(Error::lost(
                     "the ticket was used before, or was not picked up in time; lock the key anew",

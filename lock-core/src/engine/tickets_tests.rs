@@ -14,9 +14,7 @@ use crate::base::token::Token;
 use crate::engine::Engine;
 use crate::lease::LeaseOptions;
 use crate::queue::{Admission, Verdict};
-use crate::store::{
-    BoxFuture, Events, Failure, Lane, Operation, Outcome, Released, Store, Swapped,
-};
+use crate::store::{BoxFuture, Ended, Events, Failure, Lane, Operation, Outcome, Store};
 
 /// A store that replaces each token, and notes for which leases it was asked to serve the next waiter, and when.
 #[derive(Debug, Default)]
@@ -31,8 +29,8 @@ impl Store for Swapping {
     fn execute(&self, operation: Operation, _: Lane) -> BoxFuture<'_, Outcome> {
         if let Operation::Swap(_) = operation {
             return Box::pin(ready(match self.is_joined {
-                true => Outcome::Swapped(Swapped::Other).of_the_last_send(),
-                false => Outcome::Swapped(Swapped::Yes),
+                true => Outcome::Swapped(Ended::Other).of_the_last_send(),
+                false => Outcome::Swapped(Ended::Yes),
             }));
         }
         if let Operation::Release(release) = &operation {
@@ -41,7 +39,7 @@ impl Store for Swapping {
         if let Operation::Leave(release) = operation {
             lock(&self.looks).push((release.token, Instant::now()));
         }
-        Box::pin(ready(Outcome::Released(Released::Absent)))
+        Box::pin(ready(Outcome::Released(Ended::Absent)))
     }
 
     fn background(self: Arc<Self>, _: Events) -> BoxFuture<'static, ()> {

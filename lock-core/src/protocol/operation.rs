@@ -101,10 +101,12 @@ pub(crate) enum Reply {
     NoRoom,
 }
 
+/// Says what the operation found that ends or changes a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
+    /// The lease, and it was done.
     Yes,
-    /// The key is free.
+    /// There was no such key.
     Absent,
     /// The key is another owner's.
     Other,

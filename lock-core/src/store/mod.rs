@@ -11,7 +11,7 @@
 //! 1. [`Store::execute`] runs an [`Operation`]. The comments of its variants are the contract. Three rules hold for
 //!    all of them:
 //!    * An operation that is sent twice with one token has the same effect as once: one grant, never two.
-//!    * [`Outcome::Busy`] and [`Released::Other`] are facts that the store has seen. A store that does not know answers
+//!    * [`Outcome::Busy`] and [`Ended::Other`] are facts that the store has seen. A store that does not know answers
 //!      [`Outcome::Failed`], and says by [`Failure::ambiguous`] whether the operation may have happened.
 //!    * A fencing token is above every fencing token that the store gave or was told of for the key before.
 //! 2. [`Store::background`] connects, reconnects and reports [`Event`]s for as long as the manager lives.
@@ -78,7 +78,7 @@ pub(crate) use self::operator::{
     OperatorOutcome, Pattern, Question, Scan, ScanCursor, Scanned, StoredHolder, Told,
 };
 pub use self::outcome::Forgotten;
-pub(crate) use self::outcome::{Failure, Outcome, Released, Remembered, Swapped};
+pub(crate) use self::outcome::{Failure, Outcome, Remembered};
 #[cfg(feature = "postgres")]
 pub use self::postgres::POSTGRES_SCHEMA;
 #[cfg(feature = "postgres")]
@@ -87,6 +87,7 @@ pub(crate) use self::quorum::{MOST_NODES, QuorumNode, QuorumStore};
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};
 pub(crate) use crate::lease::{Extended, Grant, Refusal};
+pub(crate) use crate::protocol::Ended;
 
 /// A place that keeps locks. Private until 1.0, because the operations are still growing.
 ///

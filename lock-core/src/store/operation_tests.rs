@@ -86,9 +86,9 @@ fn an_acquire_is_a_first_attempt_unless_it_waits_or_repeats_or_replaces_another(
 
 #[test]
 fn only_an_answer_to_the_end_of_a_lease_ends_it() {
-    assert!(Outcome::Released(Released::Absent).has_ended());
+    assert!(Outcome::Released(Ended::Absent).has_ended());
     assert!(!Outcome::Raised.has_ended());
-    let withdrawn = VoteOutcome::withdrawn(Released::Yes, false);
+    let withdrawn = VoteOutcome::withdrawn(Ended::Yes, false);
     assert!(withdrawn.is_withdrawn());
     assert!(!withdrawn.of_the_last_send().is_withdrawn());
 }

@@ -7,6 +7,7 @@ use crate::base::error::{Error, ErrorKind};
 use crate::base::fence::FencingToken;
 use crate::base::token::Token;
 use crate::lease::{Extended, Refusal};
+use crate::protocol::Ended;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
@@ -22,12 +23,13 @@ pub(crate) enum Outcome {
     Raised,
     /// One answer for each extension, in order.
     Extended(Vec<Extended>),
-    Released(Released),
+    Released(Ended),
     Remembered(Remembered),
     /// With the token of the lease whose record or cooldown was deleted.
     Forgotten(Forgotten, Option<Token>),
     Clock(ServerTime),
-    Swapped(Swapped),
+    /// `Yes`: the second token has the key.
+    Swapped(Ended),
     /// The answer of one node of a quorum.
     Vote(VoteOutcome),
     Operator(OperatorOutcome),
@@ -54,7 +56,7 @@ impl Outcome {
             | Outcome::Apart
             | Outcome::Swapped(_)) => Outcome::Repeated(Box::new(answer)),
             // The first send may have released it.
-            Outcome::Released(_) => Outcome::Released(Released::Yes),
+            Outcome::Released(_) => Outcome::Released(Ended::Yes),
             // The first send may have deleted it.
             Outcome::Forgotten(Forgotten::Nothing, owner) => {
                 Outcome::Forgotten(Forgotten::Yes, owner)
@@ -104,26 +106,6 @@ pub enum Forgotten {
     Nothing,
     /// An owner holds the lock, and keeps it.
     Held,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Released {
-    Yes,
-    /// There was no such key.
-    Absent,
-    /// The key is another owner's.
-    Other,
-}
-
-/// The answer to a swap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Swapped {
-    /// The second token has the key.
-    Yes,
-    /// There was no such key.
-    Absent,
-    /// The key is another owner's.
-    Other,
 }
 
 /// Says why an operation gave no answer that counts.

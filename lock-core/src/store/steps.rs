@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{
     AcquireCommand, ClosedFor, Event, Failure, Force, Forgotten, Grant, Inspected, News, Operation,
-    Outcome, Refusal, Release, Released, Remembered, StoredHolder, Swapped,
+    Outcome, Refusal, Release, Remembered, StoredHolder,
 };
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
@@ -90,17 +90,13 @@ pub(super) fn outcome_of(
             Ended::Absent => Remembered::Absent,
             Ended::Other => Remembered::Other,
         }),
-        (_, Reply::Ended { how, .. }) => Outcome::Released(released(*how)),
+        (_, Reply::Ended { how, .. }) => Outcome::Released(*how),
         (_, Reply::Forgotten(of)) => Outcome::Forgotten(Forgotten::Yes, Some(*of)),
         (Operation::Forget(_), Reply::Done(Ended::Absent)) => {
             Outcome::Forgotten(Forgotten::Nothing, None)
         }
         (Operation::Forget(_), Reply::Done(_)) => Outcome::Forgotten(Forgotten::Held, None),
-        (Operation::Swap(_), Reply::Done(how)) => Outcome::Swapped(match how {
-            Ended::Yes => Swapped::Yes,
-            Ended::Absent => Swapped::Absent,
-            Ended::Other => Swapped::Other,
-        }),
+        (Operation::Swap(_), Reply::Done(how)) => Outcome::Swapped(*how),
         _ => Outcome::Failed(Failure::not_understood()),
     }
 }
@@ -199,14 +195,6 @@ pub(super) fn granted(fence: u64) -> Outcome {
     match FencingToken::new(fence) {
         Some(fence) => Outcome::Granted(fence),
         None => Outcome::Failed(Failure::not_understood()),
-    }
-}
-
-pub(super) fn released(how: Ended) -> Released {
-    match how {
-        Ended::Yes => Released::Yes,
-        Ended::Absent => Released::Absent,
-        Ended::Other => Released::Other,
     }
 }
 

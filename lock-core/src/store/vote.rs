@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{AcquireCommand, Release, Released};
+use super::{AcquireCommand, Ended, Release};
 use crate::base::clock::ServerTime;
 use crate::base::token::Token;
 use crate::lease::{Refusal, cohort};
@@ -119,7 +119,7 @@ pub(crate) enum VoteOutcome {
         repeated: bool,
     },
     Withdrawn {
-        released: Released,
+        released: Ended,
         /// Whether a waiter was notified.
         notified: bool,
         /// It was sent more than once. The unanswered copy may have found the key, or may still arrive and undo
@@ -140,7 +140,7 @@ impl VoteOutcome {
         }
     }
 
-    pub(crate) fn withdrawn(released: Released, notified: bool) -> Self {
+    pub(crate) fn withdrawn(released: Ended, notified: bool) -> Self {
         VoteOutcome::Withdrawn {
             released,
             notified,
@@ -162,7 +162,7 @@ impl VoteOutcome {
             },
             VoteOutcome::Withdrawn { notified, .. } => VoteOutcome::Withdrawn {
                 // The first copy may have found the key.
-                released: Released::Yes,
+                released: Ended::Yes,
                 notified,
                 repeated: true,
             },

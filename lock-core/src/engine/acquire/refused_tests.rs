@@ -12,7 +12,7 @@ use crate::base::share::ShareLimit;
 use crate::base::sync::lock;
 use crate::base::token::{Address, TokenSource};
 use crate::lease::{LeaseOptions, Refusal};
-use crate::store::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Released, Store};
+use crate::store::{BoxFuture, Ended, Events, Failure, Lane, Operation, Outcome, Store};
 use crate::test_util::ManualClock;
 
 /// A store that refuses each question for a minute, and has sent the first of them twice, if it says so.
@@ -28,7 +28,7 @@ struct Refusing {
 impl Store for Refusing {
     fn execute(&self, operation: Operation, _: Lane) -> BoxFuture<'_, Outcome> {
         if !matches!(operation, Operation::Acquire(_)) {
-            return Box::pin(ready(Outcome::Released(Released::Absent)));
+            return Box::pin(ready(Outcome::Released(Ended::Absent)));
         }
         let mut asked = lock(&self.asked);
         asked.push(self.clock.now());

@@ -9,7 +9,7 @@ use crate::base::fence::FencingToken;
 use crate::base::token::Token;
 use crate::engine::Engine;
 use crate::keeper::OpenTask;
-use crate::store::{Failure, Lane, Operation, Outcome, Release, Swap, Swapped};
+use crate::store::{Ended, Failure, Lane, Operation, Outcome, Release, Swap};
 
 /// A swap that is not answered yet. Dropped before, it is undone by the keeper.
 pub(in crate::engine) struct OpenSwap {
@@ -52,7 +52,7 @@ impl OpenSwap {
         &self,
         lane: Lane,
         ends: Moment,
-    ) -> Result<Swapped, Failure> {
+    ) -> Result<Ended, Failure> {
         let engine = &self.engine;
         let patience = engine.operation_timeout;
         let overdue = engine.now() + patience;
@@ -77,9 +77,9 @@ impl OpenSwap {
             answer => answer,
         };
         match answer {
-            Some(Outcome::Swapped(Swapped::Yes)) if engine.now() >= ends => Err(
-                Failure::unanswered("the store's answer came after the ttl had run out"),
-            ),
+            Some(Outcome::Swapped(Ended::Yes)) if engine.now() >= ends => Err(Failure::unanswered(
+                "the store's answer came after the ttl had run out",
+            )),
             Some(Outcome::Swapped(swapped)) => Ok(swapped),
             Some(Outcome::Failed(failure)) => Err(failure),
             Some(_) => Err(Failure::not_understood()),
@@ -90,7 +90,7 @@ impl OpenSwap {
     }
 
     fn may_be_among_shares(&self, answer: &Outcome) -> bool {
-        self.swap.to.share().is_some() && matches!(answer, Outcome::Swapped(Swapped::Other))
+        self.swap.to.share().is_some() && matches!(answer, Outcome::Swapped(Ended::Other))
     }
 
     pub(in crate::engine) fn needs_no_undoing(&mut self) {

@@ -7,7 +7,7 @@ use crate::base::error::Error;
 use crate::base::record::{Record, RecordOutcome};
 use crate::lease::Loss;
 use crate::queue::ReleaseState;
-use crate::store::{Cooldown, Lane, Operation, Outcome, Release, Released, Remembered};
+use crate::store::{Cooldown, Ended, Lane, Operation, Outcome, Release, Remembered};
 
 /// A way in which a lease ends. The table in [`ending`](super) lists the command of each way, and the choice of the next
 /// task.
@@ -75,7 +75,7 @@ pub(super) fn has_no_room(outcome: &Outcome) -> bool {
 /// Returns the result for the owner of a lease that the store has ended.
 pub(super) fn told_to_owner(outcome: &Outcome, lease: &ActiveLease) -> Result<(), Error> {
     match outcome {
-        Outcome::Released(Released::Yes)
+        Outcome::Released(Ended::Yes)
         | Outcome::Remembered(Remembered::Yes | Remembered::Unacknowledged) => Ok(()),
         outcome if has_no_room(outcome) => Err(Error::unavailable(
             "the store has no memory for the record; the key stays taken for one more ttl",

@@ -8,8 +8,8 @@ use super::{CellStore, PASSES};
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::{
-    AcquireAll, AcquireCommand, Extended, Extension, Operation, Outcome, Queueing, Release,
-    Released, Replaced, Swap, Swapped,
+    AcquireAll, AcquireCommand, Ended, Extended, Extension, Operation, Outcome, Queueing, Release,
+    Replaced, Swap,
 };
 
 const START: u64 = 1_700_000_000_000_000;
@@ -109,7 +109,7 @@ async fn a_free_lock_and_its_release_are_one_trip_each_and_a_refusal_is_one() {
     assert!(is_busy(&two.acquires(second, Queueing::Never).await, false));
     assert_eq!(one.trips(), 1);
     let released = one.releases(first, Some(fence)).await;
-    assert!(matches!(released, Outcome::Released(Released::Yes)));
+    assert!(matches!(released, Outcome::Released(Ended::Yes)));
     assert_eq!(one.trips(), 1);
     // What is over counts as absent.
     let next = granted(&two.acquires(second, Queueing::Never).await);
@@ -211,7 +211,7 @@ async fn a_repeated_acquire_has_the_same_fencing_token_and_a_ticket_keeps_it() {
     });
     for _ in 0..2 {
         let swapped = two.store.run(swap.clone()).await;
-        assert!(matches!(swapped, Outcome::Swapped(Swapped::Yes)));
+        assert!(matches!(swapped, Outcome::Swapped(Ended::Yes)));
     }
     assert_eq!(granted(&two.acquires(ticket, Queueing::Never).await), fence);
 }
@@ -221,7 +221,7 @@ async fn an_undo_writes_also_where_it_finds_nothing() {
     let [one, two] = processes();
     let undo = two.token();
     let before = one.releases(undo, None).await;
-    assert!(matches!(before, Outcome::Released(Released::Absent)));
+    assert!(matches!(before, Outcome::Released(Ended::Absent)));
     assert_eq!(
         lock(&one.store.cells.shared).rows.len(),
         1,
@@ -235,7 +235,7 @@ async fn an_undo_writes_also_where_it_finds_nothing() {
     };
     let seen = revision(&one);
     let beside = two.releases(undo, None).await;
-    assert!(matches!(beside, Outcome::Released(Released::Other)));
+    assert!(matches!(beside, Outcome::Released(Ended::Other)));
     assert!(revision(&one) > seen, "a late write of the lease fails now");
     // The release of a lease that was granted needs no such proof.
     let seen = revision(&one);
@@ -302,7 +302,7 @@ async fn a_renewal_and_a_ticket_that_arrive_behind_the_end_of_the_lease_make_no_
         fence: None,
     });
     let swapped = one.store.run(swap).await;
-    assert!(!matches!(swapped, Outcome::Swapped(Swapped::Yes)));
+    assert!(!matches!(swapped, Outcome::Swapped(Ended::Yes)));
     assert_eq!(written(), last);
 }
 

@@ -11,11 +11,11 @@ use crate::base::clock::ServerTime;
 use crate::base::token::Token;
 use crate::lease::cohort::GAP;
 use crate::protocol::{Acquire, Around, Document, Ended, Millis, Phase, WORTH_TELLING};
-use crate::store::steps::{asked, millis, refusal, released};
+use crate::store::steps::{asked, millis, refusal};
 use crate::store::vote::{
     Joined, Propose, SEVERAL_READERS, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal, accepts,
 };
-use crate::store::{AcquireCommand, Refusal, Release, Released};
+use crate::store::{AcquireCommand, Refusal, Release};
 
 /// The highest number accepted in each register, and its lease.
 #[derive(Default)]
@@ -127,7 +127,7 @@ impl MemoryState {
         let token = release.token;
         // A newer vote of a reader is not told apart.
         if token.share().is_none() && self.has_newer_vote(token, up_to) {
-            return VoteOutcome::withdrawn(Released::Other, false);
+            return VoteOutcome::withdrawn(Ended::Other, false);
         }
         self.on(&release.key, now, |document, around| {
             document.settle(around.now_ms());
@@ -140,7 +140,7 @@ impl MemoryState {
                 }
             }
             if how == Withdrawal::Pause {
-                return VoteOutcome::withdrawn(released(ended), false);
+                return VoteOutcome::withdrawn(ended, false);
             }
             document.leave_queue(token);
             let gap = match how {
@@ -156,7 +156,7 @@ impl MemoryState {
                 _ => None,
             };
             let told = after.is_some_and(|after| tells(document, after, around));
-            VoteOutcome::withdrawn(released(ended), told)
+            VoteOutcome::withdrawn(ended, told)
         })
     }
 

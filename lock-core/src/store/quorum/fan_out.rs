@@ -154,7 +154,7 @@ mod tests {
     use super::super::vote_ledger::only;
     use super::*;
     use crate::base::clock::Clock;
-    use crate::store::Released;
+    use crate::store::Ended;
 
     #[tokio::test]
     async fn all_are_asked_before_the_first_answer_is_taken() {
@@ -166,7 +166,7 @@ mod tests {
                 if node == 1 {
                     std::future::pending::<()>().await;
                 }
-                Outcome::Released(Released::Yes)
+                Outcome::Released(Ended::Yes)
             });
             (node, answer)
         });

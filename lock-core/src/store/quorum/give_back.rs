@@ -15,7 +15,7 @@ use super::undo::Undoing;
 use super::vote_ledger::{NodeSet, VoteLedger, contains, only};
 use crate::lease::backoff::jitter;
 use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
-use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
+use crate::store::{Ended, Failure, Lane, Operation, Outcome, Release};
 
 /// After a majority has confirmed a release, the caller waits so long for the other nodes that are up. If the
 /// runtime were blocked or ended before that, the release would not be sent to them.
@@ -127,7 +127,7 @@ struct GivingBack {
     quorum: Arc<Quorum>,
     undoing: Undoing,
     departure: Departure,
-    answers: Vec<Option<Released>>,
+    answers: Vec<Option<Ended>>,
     /// Whether a node has notified a waiter that the key is free.
     notified: bool,
     /// Whether the nodes need the token, because a majority of them does not have the cooldown yet.
@@ -178,7 +178,7 @@ impl GivingBack {
             }) => {
                 self.answers[place] = Some(*released);
                 self.notified |= notified;
-                let found = *released == Released::Yes && !repeated;
+                let found = *released == Ended::Yes && !repeated;
                 if !self.undoing.ledger.has_ended_at(place, found) {
                     self.keep_hint(place);
                 }

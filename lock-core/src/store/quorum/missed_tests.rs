@@ -16,8 +16,8 @@ use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::VoteOperation;
 use crate::store::{
-    AcquireCommand, BoxFuture, Cooldown, Events, Failure, Lane, MemoryStore, Operation, Outcome,
-    Queueing, Release, Released, Remembered, Store,
+    AcquireCommand, BoxFuture, Cooldown, Ended, Events, Failure, Lane, MemoryStore, Operation,
+    Outcome, Queueing, Release, Remembered, Store,
 };
 use crate::timer::Timers;
 
@@ -265,7 +265,7 @@ async fn a_node_that_misses_the_record_of_a_lost_lock_does_not_keep_the_token() 
 async fn a_node_that_misses_a_cooldown_does_not_keep_the_token() {
     ends_without_a_node(async |_, store, token| {
         let cooled = cool(store, token).await;
-        assert!(matches!(cooled, Outcome::Released(Released::Yes)));
+        assert!(matches!(cooled, Outcome::Released(Ended::Yes)));
     })
     .await;
 }
@@ -315,7 +315,7 @@ async fn a_cooldown_that_was_given_up_finds_the_token_when_it_is_repeated() {
     // A hint would arrive meanwhile.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let repeated = cool(&*store, token).await;
-    assert!(matches!(repeated, Outcome::Released(Released::Yes)));
+    assert!(matches!(repeated, Outcome::Released(Ended::Yes)));
     drop(guard);
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::lease::Refusal;
 use crate::store::vote::{SEVERAL_READERS, Vote};
-use crate::store::{Extended, Released, Remembered};
+use crate::store::{Ended, Extended, Remembered};
 
 /// More than half of the nodes.
 pub(super) fn quorum(nodes: usize) -> usize {
@@ -226,23 +226,23 @@ fn count<T: PartialEq>(answers: &[Option<T>], wanted: &T) -> usize {
 }
 
 /// The result of a release; `None`: not decided yet. `open` nodes may still answer.
-pub(super) fn given_back(answers: &[Option<Released>], open: usize) -> Option<Released> {
+pub(super) fn given_back(answers: &[Option<Ended>], open: usize) -> Option<Ended> {
     let quorum = quorum(answers.len());
-    let yes = count(answers, &Released::Yes);
-    let absent = count(answers, &Released::Absent);
-    let other = count(answers, &Released::Other);
+    let yes = count(answers, &Ended::Yes);
+    let absent = count(answers, &Ended::Absent);
+    let other = count(answers, &Ended::Other);
     if yes >= quorum {
-        return Some(Released::Yes);
+        return Some(Ended::Yes);
     }
     if absent + other > answers.len() - quorum {
         return Some(if other > 0 {
-            Released::Other
+            Ended::Other
         } else {
-            Released::Absent
+            Ended::Absent
         });
     }
     // A node that did not answer may have had the key.
-    (open == 0 && yes + absent + other >= quorum).then_some(Released::Yes)
+    (open == 0 && yes + absent + other >= quorum).then_some(Ended::Yes)
 }
 
 /// The result of a record; `None`: not decided yet, or to be asked again. `open` nodes may still answer.

@@ -289,8 +289,8 @@ fn a_waiter_relies_on_pushes_of_a_majority_only() {
 
 #[test]
 fn a_release_counts_those_that_had_the_key() {
-    use Released::{Absent, Other, Yes};
-    let five = |answers: [Option<Released>; 5]| given_back(&answers, 0);
+    use Ended::{Absent, Other, Yes};
+    let five = |answers: [Option<Ended>; 5]| given_back(&answers, 0);
     assert_eq!(
         five([Some(Yes), Some(Yes), Some(Yes), None, None]),
         Some(Yes)

@@ -13,7 +13,7 @@ use crate::base::options::Wait;
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::{VoteOperation, VoteOutcome};
-use crate::store::{Lane, MemoryStore, Operation, Outcome, Release, Released, Store};
+use crate::store::{Ended, Lane, MemoryStore, Operation, Outcome, Release, Store};
 
 /// The delivery of the first undoing that is sent to a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,7 +84,7 @@ async fn give_back(node: &Arc<MemoryStore>, token: Token) {
         in_background: false,
     });
     let outcome = node.execute(release, Lane::KEEPER).await;
-    assert!(matches!(outcome, Outcome::Released(Released::Yes)));
+    assert!(matches!(outcome, Outcome::Released(Ended::Yes)));
 }
 
 /// A lock that was granted by nodes 1 and 2, after an attempt in which node 0 had voted for it.

@@ -103,7 +103,7 @@ async fn of_the_store(
     match outcome {
         VoteOutcome::Voted { vote, .. } => format!("{:?}", answer(&vote)),
         VoteOutcome::Withdrawn { released, .. } => {
-            format!("{}", released == crate::store::Released::Yes)
+            format!("{}", released == crate::store::Ended::Yes)
         }
         VoteOutcome::Reserved(_) => "set aside".to_owned(),
         other => panic!("{other:?}"),

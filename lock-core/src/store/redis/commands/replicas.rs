@@ -20,9 +20,7 @@ use crate::base::machine;
 use crate::store::redis::topology::connections::Connections;
 use crate::store::redis::wire::connection::Connection;
 use crate::store::redis::wire::send_error::SendError;
-use crate::store::{
-    AcquireCommand, Extended, Failure, Operation, Outcome, Released, Remembered, Swapped,
-};
+use crate::store::{AcquireCommand, Ended, Extended, Failure, Operation, Outcome, Remembered};
 
 /// The channel of a runtime's lane for operations that replicas acknowledge.
 pub(in crate::store::redis) const ACKNOWLEDGED: u8 = 1;
@@ -85,7 +83,7 @@ impl RedisStore {
         let is_written = match &outcome {
             Outcome::Granted(_)
             | Outcome::Remembered(Remembered::Yes)
-            | Outcome::Swapped(Swapped::Yes) => true,
+            | Outcome::Swapped(Ended::Yes) => true,
             Outcome::Extended(answers) => answers.contains(&Extended::Yes),
             _ => false,
         };
@@ -101,10 +99,7 @@ impl RedisStore {
             (Outcome::Granted(_), Some(acquire), SendError::Failed(failure)) => {
                 let undo = Operation::Release(acquire.undo());
                 let undone = self.send(&undo, on).await;
-                let undone = matches!(
-                    undone,
-                    Ok(Outcome::Released(Released::Yes | Released::Absent))
-                );
+                let undone = matches!(undone, Ok(Outcome::Released(Ended::Yes | Ended::Absent)));
                 Outcome::Failed(Failure {
                     ambiguous: failure.ambiguous || !undone,
                     ..failure

@@ -18,7 +18,7 @@ use crate::store::redis::wire::spans::{grant, in_millis, millis};
 use crate::store::vote::{
     BLOCK, Join, Joined, Propose, UpTo, Vote, VoteOperation, VoteOutcome, Welcome, Withdrawal,
 };
-use crate::store::{Outcome, Release, Released};
+use crate::store::{Ended, Outcome, Release};
 
 impl RedisStore {
     /// Asks a node. The other votes take the fast path.
@@ -107,12 +107,7 @@ impl RedisStore {
         Outcome::Vote(self.has_withdrawn(release, released, waiters))
     }
 
-    fn has_withdrawn(
-        &self,
-        release: &Release,
-        released: Released,
-        waiters: Waiters,
-    ) -> VoteOutcome {
+    fn has_withdrawn(&self, release: &Release, released: Ended, waiters: Waiters) -> VoteOutcome {
         if waiters == Waiters::Unserved {
             self.handed_off.note_unserved(release, Duration::ZERO);
         }
@@ -322,14 +317,14 @@ enum Waiters {
     Unserved,
 }
 
-fn withdrawn(answer: &Value) -> Option<(Released, Waiters)> {
+fn withdrawn(answer: &Value) -> Option<(Ended, Waiters)> {
     let Value::Int(reply) = answer else {
         return None;
     };
     let released = match reply % 10 {
-        0 => Released::Absent,
-        1 => Released::Yes,
-        2 => Released::Other,
+        0 => Ended::Absent,
+        1 => Ended::Yes,
+        2 => Ended::Other,
         _ => return None,
     };
     let waiters = match reply / 10 {

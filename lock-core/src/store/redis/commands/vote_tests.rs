@@ -75,13 +75,13 @@ fn a_node_without_data_has_no_name_yet() {
 #[test]
 fn a_withdrawal_says_whether_somebody_was_told() {
     let of = |reply| withdrawn(&Value::Int(reply));
-    assert_eq!(of(1), Some((Released::Yes, Waiters::NotTold)));
-    assert_eq!(of(11), Some((Released::Yes, Waiters::Told)));
-    assert_eq!(of(10), Some((Released::Absent, Waiters::Told)));
-    assert_eq!(of(21), Some((Released::Yes, Waiters::More)));
-    assert_eq!(of(2), Some((Released::Other, Waiters::NotTold)));
+    assert_eq!(of(1), Some((Ended::Yes, Waiters::NotTold)));
+    assert_eq!(of(11), Some((Ended::Yes, Waiters::Told)));
+    assert_eq!(of(10), Some((Ended::Absent, Waiters::Told)));
+    assert_eq!(of(21), Some((Ended::Yes, Waiters::More)));
+    assert_eq!(of(2), Some((Ended::Other, Waiters::NotTold)));
     assert_eq!(of(3), None);
-    assert_eq!(of(31), Some((Released::Yes, Waiters::Unserved)));
+    assert_eq!(of(31), Some((Ended::Yes, Waiters::Unserved)));
     assert_eq!(of(41), None);
     assert_eq!(of(-1), None);
 }

@@ -12,7 +12,7 @@ use crate::base::record::StoredRecord;
 use crate::base::token::Token;
 use crate::lease::Refusal;
 use crate::store::vote::SEVERAL_READERS;
-use crate::store::{Extended, Failure, Forgotten, Outcome, Released, Remembered, Swapped};
+use crate::store::{Ended, Extended, Failure, Forgotten, Outcome, Remembered};
 
 /// Reads the answer of a batch to one acquire. A grant is the fencing token alone.
 pub(in crate::store::redis) fn acquired_in_batch(answer: &Value) -> Outcome {
@@ -245,9 +245,9 @@ pub(in crate::store::redis) fn left_waiters(answer: &Value) -> bool {
 
 pub(in crate::store::redis) fn released(answer: &Value) -> Outcome {
     match answer {
-        Value::Int(1 | 4 | 6 | 8) => Outcome::Released(Released::Yes),
-        Value::Int(0 | 3 | 5 | 7) => Outcome::Released(Released::Absent),
-        Value::Int(2 | 9 | 10 | 11) => Outcome::Released(Released::Other),
+        Value::Int(1 | 4 | 6 | 8) => Outcome::Released(Ended::Yes),
+        Value::Int(0 | 3 | 5 | 7) => Outcome::Released(Ended::Absent),
+        Value::Int(2 | 9 | 10 | 11) => Outcome::Released(Ended::Other),
         _ => not_understood(),
     }
 }
@@ -279,9 +279,9 @@ pub(in crate::store::redis) fn clock(answer: &Value) -> Outcome {
 
 pub(in crate::store::redis) fn swapped(answer: &Value) -> Outcome {
     match answer {
-        Value::Int(1) => Outcome::Swapped(Swapped::Yes),
-        Value::Int(0) => Outcome::Swapped(Swapped::Absent),
-        Value::Int(2) => Outcome::Swapped(Swapped::Other),
+        Value::Int(1) => Outcome::Swapped(Ended::Yes),
+        Value::Int(0) => Outcome::Swapped(Ended::Absent),
+        Value::Int(2) => Outcome::Swapped(Ended::Other),
         _ => not_understood(),
     }
 }

@@ -99,7 +99,7 @@ fn a_release_that_left_dead_waiters_in_the_queue_says_so() {
         let answer = Value::Int(answer);
         assert_eq!(has_more(&answer), more);
         assert_eq!(left_waiters(&answer), matches!(answer, Value::Int(7 | 8)));
-        let yes = matches!(released(&answer), Outcome::Released(Released::Yes));
+        let yes = matches!(released(&answer), Outcome::Released(Ended::Yes));
         assert_eq!(yes, released_it, "{answer:?}");
     }
 }

@@ -17,7 +17,7 @@ use crate::store::redis::commands::part::Part;
 use crate::store::redis::topology::Servers;
 use crate::store::redis::wire::reply::micros;
 use crate::store::redis::wire::send_error::SendError;
-use crate::store::{AcquireCommand, Lane, Operation, Outcome, Queueing, Release, Released, Store};
+use crate::store::{AcquireCommand, Ended, Lane, Operation, Outcome, Queueing, Release, Store};
 
 /// The error of a key that is on another node.
 const ELSEWHERE: &str = "-ASK 3999 127.0.0.1:7002\r\n";
@@ -147,7 +147,7 @@ async fn the_waiters_of_an_owner_that_leaves_a_gap_are_told_to_ask_behind_it() {
         (Operation::Release(release(token)), 0),
     ] {
         let freed = store.ask_in_parts(operation, &mut dispatch).await;
-        assert!(matches!(freed, Ok(Outcome::Released(Released::Yes))));
+        assert!(matches!(freed, Ok(Outcome::Released(Ended::Yes))));
         let asked = asked.lock().expect("no panic");
         let told = asked.last().expect("a command");
         assert!(told.ends_with(&format!("k {after}")), "{told}");
@@ -161,7 +161,7 @@ async fn a_part_that_was_sent_twice_has_the_answer_of_the_last_send() {
     let mut dispatch = Dispatch::new(lane, Duration::from_secs(1));
     dispatch.again = true;
     let freed = store.step(frees(token), &mut dispatch).await;
-    assert!(matches!(freed, Ok(Outcome::Released(Released::Other))));
+    assert!(matches!(freed, Ok(Outcome::Released(Ended::Other))));
 }
 
 /// A waiter could not be told before, because the queue had moved. The lock itself has not.
@@ -172,7 +172,7 @@ async fn a_part_does_not_follow_the_redirection_of_the_part_before_it() {
     let node = store.topology.known_node_of("").expect("the one server");
     (dispatch.asking, dispatch.asked) = (Some(node), Clock::System.now());
     let freed = store.step(frees(token), &mut dispatch).await;
-    assert!(matches!(freed, Ok(Outcome::Released(Released::Yes))));
+    assert!(matches!(freed, Ok(Outcome::Released(Ended::Yes))));
     assert!(!dispatch.again, "the first send was answered");
 }
 

@@ -25,7 +25,7 @@ use crate::store::redis::wire::send_error::SendError;
 use crate::store::redis::wire::spans::{grant, millis};
 use crate::store::redis::wire::{reply, scripts};
 use crate::store::{
-    AcquireCommand, Failure, Operation, OperatorOperation, Outcome, Queueing, Release, Released,
+    AcquireCommand, Ended, Failure, Operation, OperatorOperation, Outcome, Queueing, Release,
     Remembered, Swap,
 };
 
@@ -97,7 +97,7 @@ impl RedisStore {
             Operation::Leave(release) => {
                 self.step(Part::Tell(release, Duration::ZERO), dispatch)
                     .await?;
-                Ok(Outcome::Released(Released::Absent))
+                Ok(Outcome::Released(Ended::Absent))
             }
             Operation::Swap(swap) => self.swap_in_parts(swap, dispatch).await,
             // Each key is taken by itself then.
@@ -186,7 +186,7 @@ impl RedisStore {
             .step(Part::Free(release.clone(), cooldown), dispatch)
             .await?;
         let freed = match (&freed, release.token.share()) {
-            (Outcome::Released(Released::Other), Some(_)) => {
+            (Outcome::Released(Ended::Other), Some(_)) => {
                 self.remove_share_in_parts(&release, dispatch).await?
             }
             _ => freed,
@@ -270,13 +270,13 @@ impl RedisStore {
                 let name = self.names.mark_for(key);
                 let answer = on.send(redis::cmd("GET").arg(&*name)).await?;
                 *lock(mark) = answer;
-                Ok(Outcome::Released(Released::Yes))
+                Ok(Outcome::Released(Ended::Yes))
             }
             Part::Raise(release) => {
                 let mark = self.names.mark_for(&release.key);
                 let fence = fence_text(release);
                 scripts::RAISE.run(on, &[&mark], &[&fence]).await?;
-                Ok(Outcome::Released(Released::Yes))
+                Ok(Outcome::Released(Ended::Yes))
             }
             Part::Swap(swap) => self.swap(swap, on).await,
             Part::Free(release, cooldown) => {
@@ -296,7 +296,7 @@ impl RedisStore {
             }
             Part::ReadShared(release, sharing) => {
                 sharing.note(self.read_shared(&release.key, on).await?);
-                Ok(Outcome::Released(Released::Other))
+                Ok(Outcome::Released(Ended::Other))
             }
             Part::RemoveShare(release, sharing) => self.remove_share(release, sharing, on).await,
             Part::FreeShared(release, sharing) => self.free_shared(release, sharing, on).await,
@@ -315,7 +315,7 @@ impl RedisStore {
                 if answer != Value::Int(1) {
                     self.handed_off.note_unserved(release, *free_after);
                 }
-                Ok(Outcome::Released(Released::Yes))
+                Ok(Outcome::Released(Ended::Yes))
             }
             Part::Unqueue(release) => {
                 let mut command = redis::cmd("ZREM");
@@ -326,7 +326,7 @@ impl RedisStore {
                     grant(release.ttl)
                 ));
                 on.send(&command).await?;
-                Ok(Outcome::Released(Released::Yes))
+                Ok(Outcome::Released(Ended::Yes))
             }
         }
     }

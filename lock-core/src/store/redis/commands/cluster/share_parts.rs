@@ -17,7 +17,7 @@ use crate::store::redis::wire::reply::{self, micros, text};
 use crate::store::redis::wire::scripts;
 use crate::store::redis::wire::send_error::SendError;
 use crate::store::redis::wire::spans::millis;
-use crate::store::{Extended, Extension, Outcome, Release, Released};
+use crate::store::{Ended, Extended, Extension, Outcome, Release};
 
 impl RedisStore {
     /// The lock first and last, so that it lasts as long as the share. The release of another share, which sees the end of
@@ -122,8 +122,8 @@ impl RedisStore {
         };
         sharing.is_over.store(*over == 1, Ordering::Relaxed);
         Ok(Outcome::Released(match ended {
-            1 => Released::Yes,
-            _ => Released::Other,
+            1 => Ended::Yes,
+            _ => Ended::Other,
         }))
     }
 
@@ -135,7 +135,7 @@ impl RedisStore {
     ) -> Result<Outcome, SendError> {
         let seen = lock(&sharing.seen).clone();
         let Some((value, ends)) = seen else {
-            return Ok(Outcome::Released(Released::Absent));
+            return Ok(Outcome::Released(Ended::Absent));
         };
         let name = self.names.lock(&release.key);
         let arguments = [&*value, &ends.to_string()];
