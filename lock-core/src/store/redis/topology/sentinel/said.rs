@@ -1,9 +1,10 @@
 //! Reports of sentinels, and which of them counts.
 
-use redis::Value;
+use std::collections::BTreeMap;
+
+use redis::{Value, from_redis_value_ref};
 
 use crate::store::Failure;
-use crate::store::redis::wire::reply::{number, text};
 use crate::store::redis::wire::send_error::failure;
 use crate::store::redis::wire::tls;
 
@@ -91,37 +92,17 @@ pub(super) fn said(answers: &[Value]) -> Result<SentinelReport, Failure> {
              one of `sentinel monitor <name> …` in their configuration",
         ));
     }
-    let Value::Array(parts) = address else {
+    let Ok((host, port)) = from_redis_value_ref(address) else {
         return Err(Failure::not_understood());
     };
-    let [host, port] = parts.as_slice() else {
-        return Err(Failure::not_understood());
-    };
-    let port = number(port).and_then(|port| u16::try_from(port).ok());
-    match (text(host), port) {
-        (Some(host), Some(port)) => Ok(SentinelReport {
-            host: host.to_owned(),
-            port,
-            epoch: epoch(master).unwrap_or(0),
-        }),
-        _ => Err(Failure::not_understood()),
-    }
+    let epoch = epoch(master).unwrap_or(0);
+    Ok(SentinelReport { host, port, epoch })
 }
 
 /// The field of `SENTINEL MASTER`, a map or a list of names and values.
 fn epoch(master: &Value) -> Option<u64> {
-    let is_epoch = |name: &Value| text(name) == Some("config-epoch");
-    match master {
-        Value::Map(fields) => {
-            let field = fields.iter().find(|(name, _)| is_epoch(name))?;
-            number(&field.1)
-        }
-        Value::Array(parts) => {
-            let mut fields = parts.chunks_exact(2);
-            number(&fields.find(|field| is_epoch(&field[0]))?[1])
-        }
-        _ => None,
-    }
+    let fields: BTreeMap<String, String> = from_redis_value_ref(master).ok()?;
+    fields.get("config-epoch")?.parse().ok()
 }
 
 #[cfg(test)]
