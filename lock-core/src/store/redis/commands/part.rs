@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redis::Value;
 
+use crate::base::fence::FencingToken;
 use crate::base::record::Record;
 use crate::base::sync::lock;
 use crate::store::{AcquireCommand, Cooldown, Extension, Release, Swap};
@@ -17,8 +18,8 @@ pub(super) enum Part {
     Acquire(AcquireCommand),
     /// Reads the high-water mark of a lock that was acquired.
     ReadMark(Arc<str>, Arc<Mutex<Value>>),
-    /// Raises the high-water mark to the fencing token of a lease.
-    Raise(Release),
+    /// Raises the high-water mark of a lock to the fencing token of a lease.
+    Raise(Arc<str>, FencingToken),
     /// Replaces the token of a lock.
     Swap(Swap),
     /// Deletes the lock, or begins its cooldown.
@@ -47,9 +48,8 @@ impl Part {
             Part::Acquire(acquire) => &acquire.key,
             Part::ExtendLock(share) | Part::ExtendInSet(share) => &share.key,
             Part::Swap(swap) => &swap.key,
-            Part::ReadMark(key, _) => key,
-            Part::Raise(release)
-            | Part::Free(release, _)
+            Part::ReadMark(key, _) | Part::Raise(key, _) => key,
+            Part::Free(release, _)
             | Part::Remember(release, _)
             | Part::ReadShared(release, _)
             | Part::RemoveShare(release, _)

@@ -12,6 +12,7 @@ use std::time::Duration;
 use redis::Value;
 
 use super::acquire::on_its_way;
+use crate::base::fence::FencingToken;
 use crate::base::record::Record;
 use crate::base::sync::lock;
 use crate::store::redis::commands::RedisStore;
@@ -175,9 +176,8 @@ impl RedisStore {
         ending: ReleaseKind,
         dispatch: &mut Dispatch,
     ) -> Result<Outcome, SendError> {
-        if release.fence.is_some() {
-            self.step(Part::Raise(release.clone()), dispatch).await?;
-        }
+        self.raise_mark(&release.key, release.fence, dispatch)
+            .await?;
         let cooldown = match ending {
             ReleaseKind::Cool(cooldown) => Some(cooldown),
             _ => None,
@@ -208,9 +208,8 @@ impl RedisStore {
         record: Arc<Record>,
         dispatch: &mut Dispatch,
     ) -> Result<Outcome, SendError> {
-        if release.fence.is_some() {
-            self.step(Part::Raise(release.clone()), dispatch).await?;
-        }
+        self.raise_mark(&release.key, release.fence, dispatch)
+            .await?;
         let remember = Part::Remember(release.clone(), record);
         let remembered = self.step(remember, dispatch).await?;
         if let Outcome::Remembered(Remembered::Yes | Remembered::Unacknowledged) = remembered {
@@ -226,21 +225,26 @@ impl RedisStore {
         swap: Swap,
         dispatch: &mut Dispatch,
     ) -> Result<Outcome, SendError> {
-        let raised = Release {
-            key: Arc::clone(&swap.key),
-            token: swap.from,
-            ttl: swap.ttl,
-            fence: swap.fence,
-            in_background: false,
-        };
-        if raised.fence.is_some() {
-            self.step(Part::Raise(raised), dispatch).await?;
-        }
+        self.raise_mark(&swap.key, swap.fence, dispatch).await?;
         let one_key = Swap {
             fence: None,
             ..swap
         };
         self.step(Part::Swap(one_key), dispatch).await
+    }
+
+    /// Raises the high-water mark to the fencing token of a lease, if it has one.
+    async fn raise_mark(
+        &self,
+        key: &Arc<str>,
+        fence: Option<FencingToken>,
+        dispatch: &mut Dispatch,
+    ) -> Result<(), SendError> {
+        if let Some(fence) = fence {
+            self.step(Part::Raise(Arc::clone(key), fence), dispatch)
+                .await?;
+        }
+        Ok(())
     }
 
     pub(super) async fn step(
@@ -272,10 +276,11 @@ impl RedisStore {
                 *lock(mark) = answer;
                 Ok(Outcome::Released(Ended::Yes))
             }
-            Part::Raise(release) => {
-                let mark = self.names.mark_for(&release.key);
-                let fence = fence_text(release);
-                scripts::RAISE.run(on, &[&mark], &[&fence]).await?;
+            Part::Raise(key, fence) => {
+                let mark = self.names.mark_for(key);
+                scripts::RAISE
+                    .run(on, &[&mark], &[&fence.to_string()])
+                    .await?;
                 Ok(Outcome::Released(Ended::Yes))
             }
             Part::Swap(swap) => self.swap(swap, on).await,
@@ -330,10 +335,4 @@ impl RedisStore {
             }
         }
     }
-}
-
-/// The fencing token as the scripts take it: nothing, where none was given.
-fn fence_text(release: &Release) -> String {
-    let fence = release.fence.map(|fence| fence.to_string());
-    fence.unwrap_or_default()
 }
