@@ -136,11 +136,9 @@ impl Connections {
         let changes = self.changes.get().filter(|(renews, _)| *renews == id);
         let changes = changes.map(|(_, events)| events.clone());
         runtime.spawn(async move {
-            let receiver = events
-                .as_ref()
-                .map(|events| PushReceiver::new(events.manager.on(id), &names, events));
-            let receiver =
-                receiver.or_else(|| Some(PushReceiver::of_changes(&names, changes.as_ref()?)));
+            let address = events.as_ref().map(|events| events.manager.on(id));
+            let receiver = events.as_ref().or(changes.as_ref());
+            let receiver = receiver.map(|events| PushReceiver::new(address, &names, events));
             let mut opened = topology.open(node, &names, receiver.as_ref()).await;
             if let (Some(changes), Ok(connection)) = (&changes, &opened) {
                 match ask_info(connection).await {

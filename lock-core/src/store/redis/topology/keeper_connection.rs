@@ -13,6 +13,7 @@ use tokio::sync::{Notify, SetOnce, watch};
 use super::{ServerId, Topology};
 use crate::base::machine::{self, sleep, timeout};
 use crate::base::sync::lock;
+use crate::base::token::Address;
 use crate::lease::backoff::pause_after_failure;
 use crate::store::redis::wire::connection::Connection;
 use crate::store::redis::wire::keyspace::Keyspace;
@@ -144,7 +145,7 @@ impl KeeperConnection {
         let mut audited = false;
         let mut begins = true;
         loop {
-            let receiver = PushReceiver::new(events.manager, &self.names, &events);
+            let receiver = PushReceiver::new(Some(events.manager), &self.names, &events);
             let limit = if std::mem::take(&mut begins) || topology.is_one_server() {
                 // Shorter than the timeout of a caller that waits for it, because this error explains more.
                 // `connect` waits for the first attempt only, and learns of its failure at once.
@@ -153,7 +154,7 @@ impl KeeperConnection {
                 // Another server may answer.
                 self.connect_timeout.min(ELSEWHERE)
             };
-            let opened = timeout(limit, self.open(&receiver)).await;
+            let opened = timeout(limit, self.open(events.manager, &receiver)).await;
             let opened = opened.unwrap_or_else(|_| Err(Failure::refused(topology.silent())));
             match opened {
                 Ok((connection, home)) => {
@@ -191,9 +192,13 @@ impl KeeperConnection {
         }
     }
 
-    async fn open(&self, receiver: &Arc<PushReceiver>) -> Result<(Connection, ServerId), Failure> {
+    async fn open(
+        &self,
+        manager: Address,
+        receiver: &Arc<PushReceiver>,
+    ) -> Result<(Connection, ServerId), Failure> {
         let topology = &self.topology;
-        let home = topology.home(receiver.address).await?;
+        let home = topology.home(manager).await?;
         let connection = tokio::select! {
             biased;
             opened = topology.open(home, &self.names, Some(receiver)) => opened?,

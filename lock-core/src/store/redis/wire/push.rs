@@ -28,9 +28,8 @@ use crate::store::{Event, Events, News};
 
 /// Receives the pushes of one connection for the waiters of an address.
 pub(in crate::store::redis) struct PushReceiver {
-    pub(in crate::store::redis) address: Address,
-    /// Whether the connection receives changes of keys only, and no messages for waiters.
-    is_deaf: bool,
+    /// `None`: the connection only renews leases. It receives changes of keys, and no messages for waiters.
+    address: Option<Address>,
     names: Arc<Keyspace>,
     events: Events,
     listening: AtomicBool,
@@ -39,25 +38,12 @@ pub(in crate::store::redis) struct PushReceiver {
 
 impl PushReceiver {
     pub(in crate::store::redis) fn new(
-        address: Address,
+        address: Option<Address>,
         names: &Arc<Keyspace>,
         events: &Events,
     ) -> Arc<Self> {
         Arc::new(Self {
             address,
-            is_deaf: false,
-            names: Arc::clone(names),
-            events: events.clone(),
-            listening: AtomicBool::new(false),
-            ended: Notify::new(),
-        })
-    }
-
-    /// A receiver of changes of keys, for a connection that only renews leases.
-    pub(in crate::store::redis) fn of_changes(names: &Arc<Keyspace>, events: &Events) -> Arc<Self> {
-        Arc::new(Self {
-            address: events.manager,
-            is_deaf: true,
             names: Arc::clone(names),
             events: events.clone(),
             listening: AtomicBool::new(false),
@@ -67,18 +53,18 @@ impl PushReceiver {
 
     /// The channel of the waiters' messages, if they arrive here.
     pub(in crate::store::redis) fn channel(&self) -> Option<String> {
-        (!self.is_deaf).then(|| self.names.channel(self.address))
+        self.address.map(|address| self.names.channel(address))
     }
 
     /// Returns whether pushes for a waiter would arrive here.
     pub(in crate::store::redis) fn tells(&self, waiter: Token) -> bool {
-        !self.is_deaf && self.address == waiter.address()
+        self.address == Some(waiter.address())
     }
 
     /// The command that writes the identity of the manager, unless it is anonymous.
     pub(in crate::store::redis) fn card(&self) -> Option<Cmd> {
         let identity = self.events.identity.as_ref()?;
-        Some(card(&self.names, &self.address.into(), identity))
+        Some(card(&self.names, &self.address?.into(), identity))
     }
 
     /// Notes that the server has accepted the subscription. From here on no push is missed until the connection
