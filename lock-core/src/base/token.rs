@@ -1,4 +1,4 @@
-//! Lease tokens: the values of locks in Redis.
+//! Lease tokens: the store keeps one for each owner and each waiter of a key.
 
 use std::fmt;
 #[cfg(feature = "redis")]

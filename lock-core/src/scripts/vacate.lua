@@ -2,8 +2,8 @@
 -- queue. The first two waiters are told to ask when that is over.
 --
 -- KEYS   1 lock   2 high-water mark   3 queue
--- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 grant in ms, as in the
---        queue's entry   5 for how long the key is left free, in ms
+-- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 not read: the owner
+--        of a key stands in no queue   5 for how long the key is left free, in ms
 -- Reply  1 released   0 there is no such key   2 the key is another owner's
 --        8 as 1, and not all waiters could be notified: serve them when the gap is over
 -- Error  a missing right   the server refuses to read the key; nothing was done

@@ -9,7 +9,7 @@
 //! token twice. The model finds it in 14 steps, with no other fault than a client that gives up.)
 //!
 //! A node that forgot its registers does not vote for a while (see [`node_monitor`](super::node_monitor)).
-//! ProposalNumbers are also close to the time, so they are above earlier ones without any memory.
+//! The numbers are also close to the time, so they are above earlier ones without any memory.
 //!
 //! Keys share registers, [`REGISTERS`] of them, by a hash of the key. A register for each key would have to be
 //! kept for a day after the key's last use. Two keys of one register cost each other a second round trip when

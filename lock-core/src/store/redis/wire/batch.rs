@@ -1,7 +1,7 @@
 //! First attempts and releases of many tasks at once, in one script each.
 //!
 //! While fewer than two requests are open on a connection, each is sent by itself. Beyond that, the requests of
-//! one scheduler batch are sent together, up to 16 keys a script, because client and server spend less on the
+//! one turn of the scheduler are sent together, up to 16 keys a script, because client and server spend less on the
 //! script than on the raw commands. A batch is sent as soon as there is another behind it. If all were sent at
 //! once, they would be answered at once, and client and server would wait for each other. A request that is not
 //! simple in a batch (a clock behind the mark, a key of another type) is sent again alone. A task that is

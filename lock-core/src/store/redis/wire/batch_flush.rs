@@ -1,4 +1,4 @@
-//! Sending a batch behind the tasks of its batch, and handing out its answers.
+//! Sending a batch behind the tasks that were ready with its first request, and handing out its answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -32,8 +32,7 @@ const WATCHES: (u32, u32, u32) = (7, 0, 5);
 pub(in crate::store::redis) struct Connection {
     shared: Arc<SharedConnection>,
     batches: bool,
-    /// Set if the node that gives up a slot has redirected a command here. Each command then begins with `ASKING`. The
-    /// value is the high-water mark of that node.
+    /// Set if the node that gives up a slot has redirected a command here. Each command then begins with `ASKING`.
     asking: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Keyspace of the keys of a lock in Redis.
+//! The names of the keys of a lock in Redis.
 
 use std::borrow::Cow;
 

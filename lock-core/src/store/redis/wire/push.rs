@@ -6,7 +6,7 @@
 //! where a runtime has a connection to each node, pushes go to the connection on which the manager listens.
 //!
 //! A `FLUSHALL` is pushed too: a server reports it to each client that has turned on tracking, even if no key
-//! is tracked. The changes of keys arrive where the keeper renews leases, see [`renewal`](super::renewal). In a cluster
+//! is tracked. The changes of keys arrive where the keeper renews leases, see `commands/renewal.rs`. In a cluster
 //! that is a connection to each node that has leases.
 
 use std::sync::Arc;
