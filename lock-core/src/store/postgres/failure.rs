@@ -94,7 +94,8 @@ fn refusal_of_tls(error: &Error) -> Option<Cow<'static, str>> {
     let Some(io) = source.downcast_ref::<std::io::Error>() else {
         // The client library has no other name for it.
         return (source.to_string() == "server does not support TLS").then_some(
-            "the PostgreSQL server speaks no TLS; turn on its setting `ssl`, or write `sslmode=disable` where the network is safe"
+            "the PostgreSQL server speaks no TLS; turn on its setting `ssl`, or write `sslmode=disable` where the network is \
+             safe"
                 .into(),
         );
     };
