@@ -299,7 +299,7 @@ impl LockRequest {
     /// # Errors
     ///
     /// `Invalid` if a key, the number of keys, the ttl, the cooldown or another duration is out of bounds for this
-    /// manager, or if no manager is installed.
+    /// manager, if two settings contradict each other, if the store refuses a setting, or if no manager is installed.
     ///
     /// # Examples
     ///
@@ -311,23 +311,31 @@ impl LockRequest {
     /// assert!(request.check().unwrap_err().to_string().contains("10ms"));
     /// ```
     pub fn check(&self) -> Result<(), Error> {
-        let engine = self.engine.as_ref().map_err(Clone::clone)?;
+        self.engine.as_ref().map_err(Clone::clone)?;
         let (key, _) = self.keys.clone().in_order()?;
-        let checked = self.durations.checked(engine.max_ttl);
-        let checked = checked.and_then(|_| self.checked_share());
-        checked.map(drop).map_err(|error| error.with_key(&key))
+        self.checked()
+            .map(drop)
+            .map_err(|error| error.with_key(&key))
+    }
+
+    /// Returns the ttl and the limit of a share, unless the options or the store rule them out.
+    fn checked(&self) -> Result<(Duration, Option<ShareLimit>), Error> {
+        let engine = self.engine.as_ref().map_err(Clone::clone)?;
+        let ttl = self.durations.checked(engine.max_ttl)?;
+        let share = self.checked_share(engine)?;
+        check_watch(self.watch, self.renew, share.is_some())?;
+        Ok((ttl, share))
     }
 
     /// Returns the limit of a share, unless other options or the store rule it out.
-    fn checked_share(&self) -> Result<Option<ShareLimit>, Error> {
+    fn checked_share(&self, engine: &Engine) -> Result<Option<ShareLimit>, Error> {
         if self.interop == Interop::On
             && self.share.is_none()
-            && let Ok(engine) = &self.engine
             && let Some(reason) = engine.store.refuses_interop()
         {
             return Err(Error::invalid(reason));
         }
-        let (Some(share), Ok(engine)) = (&self.share, &self.engine) else {
+        let Some(share) = &self.share else {
             return Ok(None);
         };
         let share = share.clone()?;
@@ -356,14 +364,10 @@ impl LockRequest {
 
     pub(super) fn spec(self) -> Result<LockSpec, Error> {
         let durations = self.durations;
-        let share = self.checked_share();
+        let checked = self.checked();
         let engine = self.engine?;
         let (key, others) = self.keys.in_order()?;
-        let ttl = durations.checked(engine.max_ttl);
-        let ttl = ttl.map_err(|error| error.with_key(&key))?;
-        let share = share.map_err(|error| error.with_key(&key))?;
-        check_watch(self.watch, self.renew, share.is_some())
-            .map_err(|error| error.with_key(&key))?;
+        let (ttl, share) = checked.map_err(|error| error.with_key(&key))?;
         Ok(LockSpec {
             share,
             options: LeaseOptions::new(ttl, self.renew == Renew::Auto, durations.max_hold)

@@ -77,3 +77,21 @@ pub(super) fn check_watch(watch: Watch, renew: Renew, is_share: bool) -> Result<
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::base::options::{Renew, Watch};
+
+    #[tokio::test]
+    async fn a_check_refuses_a_watch_that_the_acquisition_refuses() {
+        let locks = crate::LockManager::in_memory();
+        let watched = || locks.lock("k").watch(Watch::AtOnce);
+        for request in [watched().renew(Renew::Off), watched().read()] {
+            let checked = request.check().expect_err("cannot be watched");
+            let acquired = request.acquire().await.expect_err("cannot be watched");
+            assert!(checked.is_invalid(), "{checked}");
+            assert_eq!(checked.to_string(), acquired.to_string());
+        }
+        assert!(watched().check().is_ok());
+    }
+}
