@@ -57,9 +57,10 @@
 //!     ended, after 30 s at the latest.
 //! * Fencing tokens rise with every grant of a key. In two cases a token can be lower than an
 //!   earlier one:
-//!   * The server's clock is set back, and before the clock has caught up an owner crashes, or the
-//!     server loses its data, or it deletes a key but refuses to note the token (it is full, or its
-//!     user lacks a right).
+//!   * The server's clock is set back below the earlier token, or the slot of the key moves to a
+//!     node of the cluster whose clock is behind, and the server has no note of that token: its
+//!     lease ran out (the owner crashed, or the server refused the release), or the server lost its
+//!     data, or it deleted the key and refused the note (it was full, or its user lacked a right).
 //!   * A replica takes the server's place, lacks the last tokens, and has a clock that is behind.
 //! * A cancelled acquire leaves no key behind, at whichever await it is dropped. If the store
 //!   cannot be reached, or refuses the release, a key stays for its ttl at most. A release in the

@@ -263,7 +263,8 @@ impl ManagerBuilder {
     ///
     /// Over several servers (`redlock://…`) the setting is `Invalid`, because a majority of servers
     /// protects a lock there and no replica replaces a server. It is also `Invalid` for the
-    /// embedded store, which has no replicas.
+    /// embedded store, which has no replicas, and for PostgreSQL: set `synchronous_standby_names` of
+    /// the server instead.
     ///
     /// A number above that of the present replicas is no error, because replicas come and go.
     /// Without enough replicas no lock can be acquired, and the manager logs a warning when it

@@ -17,15 +17,15 @@ impl LockManager {
     /// | `rediss://…` | the same over TLS (feature `tls-rustls`) |
     /// | `redis+unix:///path`, `unix:///path` | the same over a Unix socket |
     /// | `redis-sentinel://[user:password@]host[:port],host[:port]…[/db]?service=name` | the master that these sentinels know by that name |
-    /// | `redis-cluster://[user:password@]host[:port],host[:port]…` | a Redis Cluster; the client
-    /// asks these nodes for the other nodes |
-    /// | `redlock://a,b,c[?max_ttl=10m][&assume_fresh=true]` | several independent servers
-    /// (Redlock), each `[user:password@]host[:port][/db]`: see [`quorum`](Self::quorum) |
+    /// | `redis-cluster://[user:password@]host[:port],host[:port]…` | a Redis Cluster; the client asks these nodes for the others |
+    /// | `redlock://a,b,c[?max_ttl=10m][&assume_fresh=true]` | several independent servers (Redlock): see [`quorum`](Self::quorum) |
     /// | `postgres://[user[:password]@]host[:port][,host[:port]…]/database` | a table of PostgreSQL 12 or later, on the host that takes writes (feature `postgres`); `postgresql://` is the same |
     ///
     /// `?replica_acks=1` sets [`replica_acks`](ManagerBuilder::replica_acks). A socket's URL also
     /// takes `db`, `user` and `pass`. Any other parameter is `Invalid`. So is a repeated parameter,
     /// a `#`, and a user without a password.
+    ///
+    /// Each server of `redlock://` is `[user:password@]host[:port][/db]`.
     ///
     /// Name all sentinels, and several nodes of a cluster. User and password are those of the
     /// servers that keep the locks. The credentials of the sentinels themselves follow the name of

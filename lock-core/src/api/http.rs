@@ -106,8 +106,8 @@ fn rounded_up(wait: Duration, unit: u128) -> u64 {
 
 /// Returns a title and a detail for a client, with nothing about the configuration.
 ///
-/// A call may be a part of a handler, so the texts speak of the locked work only. The layer has the same
-/// texts.
+/// A call may be a part of a handler, so the texts speak of the locked work only. The layer has the same texts,
+/// except that of `lock_key_reused`: there it also says that the attempt was not carried out.
 fn words(error: &Error) -> (&'static str, &'static str) {
     match error.kind() {
         ErrorKind::Busy if error.is_cooling_down() => (

@@ -152,11 +152,12 @@ impl LockRequest {
     /// | --- | --- |
     /// | the attribute | after `Ok`, and after any value that is no `Result` |
     /// | the layer | after a response that means success |
-    /// | [`run`](Self::run), [`run_with`](Self::run_with) | after every body that has ended, **an
-    /// `Err` included**; [`.cooldown_if(Result::is_ok)`](crate::Run::cooldown_if) changes that |
+    /// | `run`, `run_with` | after every body that has ended, **an `Err` included**; [`cooldown_if`] changes that |
     /// | a guard | when it is released, not when it is dropped |
     ///
     /// There is no cooldown after a body that was dropped by a loss, a panic or a cancellation.
+    ///
+    /// [`cooldown_if`]: crate::Run::cooldown_if
     pub fn cooldown(mut self, cooldown: Duration) -> Self {
         self.durations.cooldown = cooldown;
         self

@@ -34,7 +34,8 @@ impl Rejection {
     ///
     /// The layer knows that it has not called the handler for this attempt. It does not know what an earlier attempt, or
     /// another request with the key, has done, so no text speaks of that. Lock errors have the same detail in lock-core,
-    /// where the lock may be that of a part of the work.
+    /// where the lock may be that of a part of the work. So there the detail of `lock_key_reused` does not say that
+    /// the attempt was not carried out.
     pub(super) fn detail(&self) -> &'static str {
         match self.kind {
             RejectionKind::InFlight => {

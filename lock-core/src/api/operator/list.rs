@@ -50,7 +50,7 @@ impl Locks {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, a later call goes on where this one began, or names some of its locks not again.
+    /// If the future is dropped, a later call goes on where this one began. No lock is left out.
     pub async fn next_page(&mut self) -> Result<Option<Vec<Inspection>>, Error> {
         if self.found.is_empty() {
             let Some(from) = self.next.clone() else {
