@@ -73,8 +73,9 @@ pub(crate) use self::operation::{
     AcquireAll, AcquireCommand, Cooldown, Extension, Operation, Queueing, Raise, Release, Replaced,
     Swap,
 };
+pub use self::operator::Forced;
 pub(crate) use self::operator::{
-    Answer, CardName, ClosedFor, Force, Forced, Held, Inspect, Inspected, OperatorOperation,
+    Answer, CardName, ClosedFor, Force, Held, Inspect, Inspected, OperatorOperation,
     OperatorOutcome, Pattern, Question, Scan, ScanCursor, Scanned, StoredHolder, Told,
 };
 pub use self::outcome::Forgotten;

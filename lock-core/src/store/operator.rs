@@ -222,12 +222,14 @@ pub(crate) struct ClosedFor {
 }
 
 /// Says what became of an order to free a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Forced {
-    /// The key is free, or the first waiter's.
-    Yes,
-    /// The holder was told, and the key stays taken for the grace.
-    Cooling,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "the holder may have changed"]
+#[non_exhaustive]
+pub enum Forced {
+    /// No process listened for the holder. The key is free, or the first waiter's.
+    Freed,
+    /// The holder's process was told. The key cools down for a second, and is free then.
+    Told,
     /// The holder that was seen does not hold the key any more. Nothing was done.
     Changed,
 }

@@ -11,7 +11,7 @@ use crate::base::error::Error;
 use crate::base::identity::checked;
 use crate::engine::Engine;
 use crate::engine::inquiry::error_of;
-use crate::store::{self, OperatorOperation, OperatorOutcome};
+use crate::store::{self, Forced, OperatorOperation, OperatorOutcome};
 
 /// For how long the key stays taken, so that a holder that was told can stop.
 const GRACE: Duration = Duration::from_secs(1);
@@ -64,19 +64,6 @@ pub struct ForceFor {
     reason: String,
 }
 
-/// Says what became of an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "the holder may have changed"]
-#[non_exhaustive]
-pub enum Forced {
-    /// No process listened for the holder. The key is free, or the first waiter's.
-    Freed,
-    /// The holder's process was told. The key cools down for a second, and is free then.
-    Told,
-    /// The holder that was seen does not hold the key any more. Nothing was done.
-    Changed,
-}
-
 impl ForceFor {
     async fn run(self) -> Result<Forced, Error> {
         let Self { order, reason } = self;
@@ -91,11 +78,7 @@ impl ForceFor {
             register: None,
         });
         let answer = match order.engine.operate(force).await {
-            Ok(OperatorOutcome::Forced(forced)) => Ok(match forced {
-                store::Forced::Yes => Forced::Freed,
-                store::Forced::Cooling => Forced::Told,
-                store::Forced::Changed => Forced::Changed,
-            }),
+            Ok(OperatorOutcome::Forced(forced)) => Ok(forced),
             Ok(_) => Err((
                 true,
                 Error::unavailable("the store's answer was not understood"),

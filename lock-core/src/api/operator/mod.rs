@@ -18,7 +18,7 @@ mod list;
 use std::fmt;
 use std::sync::Arc;
 
-pub use self::force::{Force, ForceFor, Forced};
+pub use self::force::{Force, ForceFor};
 pub use self::inspection::{Holder, HolderProcess, Inspection, KeyState, Waiter};
 pub use self::list::Locks;
 use crate::api::manager::LockManager;
@@ -27,6 +27,7 @@ pub use crate::base::identity::Identity;
 use crate::base::key::LockKey;
 use crate::engine::Engine;
 use crate::engine::inquiry::error_of;
+pub use crate::store::Forced;
 use crate::store::{Inspect, Inspected, OperatorOperation, OperatorOutcome, Pattern};
 
 /// Looks at locks and frees them, on behalf of a person. [`LockManager::operator`] makes it.

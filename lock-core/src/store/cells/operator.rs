@@ -60,8 +60,8 @@ impl<C: Cells> CellStore<C> {
         };
         let done = self.step(&force.key, Step::Force(order)).await?;
         Ok(match done.reply {
-            Reply::Told => Forced::Cooling,
-            Reply::Done(Ended::Yes) => Forced::Yes,
+            Reply::Told => Forced::Told,
+            Reply::Done(Ended::Yes) => Forced::Freed,
             _ => Forced::Changed,
         })
     }

@@ -70,8 +70,8 @@ impl MemoryState {
         let holder = order.holder;
         let order = protocol::Operation::Force(order);
         let forced = match self.step(&force.key, &order, now) {
-            Reply::Told => Forced::Cooling,
-            Reply::Done(Ended::Yes) => Forced::Yes,
+            Reply::Told => Forced::Told,
+            Reply::Done(Ended::Yes) => Forced::Freed,
             _ => return Forced::Changed,
         };
         if let Some((register, number)) = force.register {

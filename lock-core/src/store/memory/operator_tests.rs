@@ -56,7 +56,7 @@ async fn the_next_token_is_above_all_that_a_forced_holder_may_use() {
         // The process passes its lease from task to task, each with a token of its own.
         last = fence + u64::from(crate::lease::cohort::MOST);
         // No manager listens, so the key is free at once.
-        assert_eq!(force(&store, acquire.token.into()).await, Forced::Yes);
+        assert_eq!(force(&store, acquire.token.into()).await, Forced::Freed);
     }
 }
 

@@ -262,11 +262,11 @@ fn freed(answers: &[Forced], silent: usize, doubtful: usize, quorum: usize) -> O
     if silent >= quorum {
         return None;
     }
-    if answers.contains(&Forced::Cooling) {
-        return Some(Forced::Cooling);
+    if answers.contains(&Forced::Told) {
+        return Some(Forced::Told);
     }
-    if answers.contains(&Forced::Yes) {
-        return Some(Forced::Yes);
+    if answers.contains(&Forced::Freed) {
+        return Some(Forced::Freed);
     }
     (doubtful == 0).then_some(Forced::Changed)
 }
@@ -347,11 +347,11 @@ mod tests {
 
     #[test]
     fn a_lock_is_free_when_the_nodes_that_may_have_it_are_no_majority() {
-        use Forced::{Changed, Cooling, Yes};
-        assert_eq!(freed(&[Yes, Changed], 1, 1, 2), Some(Yes));
-        assert_eq!(freed(&[Yes, Cooling, Yes], 0, 0, 2), Some(Cooling));
+        use Forced::{Changed, Freed, Told};
+        assert_eq!(freed(&[Freed, Changed], 1, 1, 2), Some(Freed));
+        assert_eq!(freed(&[Freed, Told, Freed], 0, 0, 2), Some(Told));
         assert_eq!(freed(&[Changed, Changed], 1, 0, 2), Some(Changed));
-        assert_eq!(freed(&[Yes], 2, 0, 2), None, "two nodes may have it");
+        assert_eq!(freed(&[Freed], 2, 0, 2), None, "two nodes may have it");
     }
 
     #[test]

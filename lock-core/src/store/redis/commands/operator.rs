@@ -117,8 +117,8 @@ impl RedisStore {
         let forced = operator_reply::forced(&answer);
         if force.register.is_none() {
             match forced {
-                Some(Forced::Yes) => self.handed_off.note_key(&force.key, Duration::ZERO),
-                Some(Forced::Cooling) => self.handed_off.note_key(&force.key, force.grace),
+                Some(Forced::Freed) => self.handed_off.note_key(&force.key, Duration::ZERO),
+                Some(Forced::Told) => self.handed_off.note_key(&force.key, force.grace),
                 Some(Forced::Changed) | None => {}
             }
         }

@@ -129,8 +129,8 @@ fn counted_mark(mark: &Value) -> u64 {
 pub(in crate::store::redis) fn forced(answer: &Value) -> Option<Forced> {
     match answer {
         Value::Int(0 | 2) => Some(Forced::Changed),
-        Value::Int(1) => Some(Forced::Yes),
-        Value::Int(3) => Some(Forced::Cooling),
+        Value::Int(1) => Some(Forced::Freed),
+        Value::Int(3) => Some(Forced::Told),
         _ => None,
     }
 }
