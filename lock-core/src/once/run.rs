@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt::Display;
 use std::time::Duration;
 
-use super::claim::{Claim, Claimed, Settled};
+use super::claim::{Claimed, Settled};
 use super::database::{Database, Dialect};
 use super::remembered::new_claim;
 use super::tx::Tx;
@@ -156,50 +156,41 @@ where
     F: AsyncFnOnce(&mut Tx<D>) -> R,
 {
     let key = key.clone().into_result()?;
-    let claim = new_claim(&key, memory).map_err(|error| error.with_key(&key))?;
-    let done = claimed(db, &claim, memory, body).await;
-    done.map_err(|error| error.with_key(&key))
-}
-
-async fn claimed<D, R, F>(
-    db: &D,
-    claim: &Claim,
-    memory: &remembered::Memory<R>,
-    body: F,
-) -> Result<R, Error>
-where
-    D: Database,
-    F: AsyncFnOnce(&mut Tx<D>) -> R,
-{
-    let (mut tx, claimed) = Tx::begin_and_claim(db, claim).await?;
-    match claimed {
-        Claimed::Granted => {}
-        Claimed::Recorded(found) => {
-            tx.roll_back_quietly().await;
-            return memory.read(&found.record.unwrap_or_default(), None);
+    let done = async {
+        let claim = new_claim(&key, memory)?;
+        let (mut tx, claimed) = Tx::begin_and_claim(db, &claim).await?;
+        match claimed {
+            Claimed::Granted => {}
+            Claimed::Recorded(found) => {
+                tx.roll_back_quietly().await;
+                return memory.read(&found.record.unwrap_or_default(), None);
+            }
+            Claimed::Busy => {
+                tx.roll_back_quietly().await;
+                return Err(Error::claimed());
+            }
         }
-        Claimed::Busy => {
+        // On the heap, so that the future of the call stays small.
+        let result = Box::pin(body(&mut tx)).await;
+        let Some(record) = memory.record_of(&result) else {
             tx.roll_back_quietly().await;
-            return Err(Error::claimed());
+            return Ok(result);
+        };
+        let record = (!record.is_empty()).then_some(&*record);
+        match tx.complete_and_commit(&claim, record).await {
+            Ok(()) => Ok(result),
+            Err(error) if !error.is_outcome_unknown() => Err(error),
+            Err(unknown) => match claim.settle(db).await {
+                Ok(Settled::Committed) => Ok(result),
+                Ok(Settled::Recorded(found)) => {
+                    memory.read(&found.record.unwrap_or_default(), None)
+                }
+                Ok(Settled::RolledBack) => Err(Error::rolled_back().with_source(unknown)),
+                Ok(Settled::Open) | Err(_) => Err(unknown),
+            },
         }
-    }
-    // On the heap, so that the future of the call stays small.
-    let result = Box::pin(body(&mut tx)).await;
-    let Some(record) = memory.record_of(&result) else {
-        tx.roll_back_quietly().await;
-        return Ok(result);
     };
-    let record = (!record.is_empty()).then_some(&*record);
-    match tx.complete_and_commit(claim, record).await {
-        Ok(()) => Ok(result),
-        Err(error) if !error.is_outcome_unknown() => Err(error),
-        Err(unknown) => match claim.settle(db).await {
-            Ok(Settled::Committed) => Ok(result),
-            Ok(Settled::Recorded(found)) => memory.read(&found.record.unwrap_or_default(), None),
-            Ok(Settled::RolledBack) => Err(Error::rolled_back().with_source(unknown)),
-            Ok(Settled::Open) | Err(_) => Err(unknown),
-        },
-    }
+    done.await.map_err(|error| error.with_key(&key))
 }
 
 /// Returns whether the same statements can succeed in another transaction.
