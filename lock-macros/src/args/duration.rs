@@ -97,8 +97,12 @@ fn wrong_unit(text: &str, number: &str, rest: &str, bound: Bound) -> String {
         return format!("`\"{text}\"` has two units; write it in one: `\"{sum}\"`");
     }
     if let Some(unit) = unit(rest) {
+        let all = match bound {
+            Bound::Lifetime => "`ms`, `s`, `m`, `h` and `d`",
+            _ => "`ms`, `s`, `m` and `h`",
+        };
         return format!(
-            "`\"{text}\"` has an unknown unit; did you mean `\"{number}{unit}\"`? The units are `ms`, `s`, `m` and `h`"
+            "`\"{text}\"` has an unknown unit; did you mean `\"{number}{unit}\"`? The units are {all}"
         );
     }
     match rest.trim().to_lowercase().as_str() {
@@ -212,6 +216,9 @@ mod tests {
         assert!(life("0d").unwrap_err().contains("zero"));
         assert!(life("7 days").unwrap_err().contains("`\"7d\"`"));
         assert!(life("7").unwrap_err().contains("`d`"));
+        let error = life("30 min").unwrap_err();
+        assert!(error.ends_with("`ms`, `s`, `m`, `h` and `d`"), "{error}");
+        assert!(!ttl("30 min").unwrap_err().contains("`d`"));
         assert!(ttl("7d").unwrap_err().contains("hours"));
     }
 

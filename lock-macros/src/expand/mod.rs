@@ -48,7 +48,6 @@ pub(crate) fn expand<A: Attribute>(attribute: &A, function: Function) -> Result<
     }
     let args = attribute.lock();
     function.check_async(A::WRITTEN)?;
-    attribute.check_attributes(&function.attrs)?;
     let params = params(attribute, &function)?;
     let returned = function::nameable(&function.sig);
     let steps = attribute.steps(&function, &returned);
@@ -94,6 +93,7 @@ fn expand_boxed<A: Attribute>(attribute: &A, boxed: Boxed) -> Result<TokenStream
 /// Returns the parameters after all checks that need the function.
 fn params<A: Attribute>(attribute: &A, function: &Function) -> Result<Params> {
     let args = attribute.lock();
+    attribute.check_attributes(&function.attrs)?;
     key_names::check(attribute, &function.sig)?;
     evaluated_at_once(attribute)?;
     attribute.check(&function.sig)?;

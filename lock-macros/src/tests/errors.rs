@@ -68,6 +68,12 @@ fn the_same_lock_twice_is_refused_and_two_locks_are_not() {
     ] {
         assert!(refused(args, item).contains("keep one of the two"));
     }
+    let boxed = quote! {
+        #[distributed_lock(key = "k:<uid>", ttl = "2s")]
+        fn place(uid: u64) -> Pin<Box<dyn Future<Output = R> + Send>> { Box::pin(async { body()? }) }
+    };
+    let tokens = refused(quote!(key = "k:<uid>", ttl = "10s"), boxed);
+    assert!(tokens.contains("keep one of the two"), "{tokens}");
     for (args, item) in [
         twice(
             quote!(key = "a", ttl = "10s"),

@@ -57,6 +57,22 @@ fn the_body_runs_under_the_lock_and_its_result_has_a_memory() {
 }
 
 #[test]
+fn the_same_key_twice_is_refused_on_a_function_that_returns_a_future_too() {
+    let args = quote!(key = "charge:<order>", ttl = "10s", remember = "24h");
+    let async_fn = charge();
+    let boxed = quote!(
+        fn charge(order: u64) -> BoxFuture<'static, Result<Receipt, Error>> {
+            Box::pin(async move { body() })
+        }
+    );
+    for item in [async_fn, boxed] {
+        let twice = quote!(#[idempotent(#args)] #item);
+        let tokens = error(args.clone(), twice);
+        assert!(tokens.contains("keep one of the two"), "{tokens}");
+    }
+}
+
+#[test]
 fn a_fingerprint_has_the_values_of_its_template_and_not_the_text() {
     let item = quote!(
         async fn charge(order: u64, cents: u64) -> Result<Receipt, Error> {
