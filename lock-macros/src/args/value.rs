@@ -8,6 +8,7 @@ use syn::{
 };
 
 use super::Key;
+use crate::function::ends_with;
 use crate::suggest;
 use crate::template::Template;
 
@@ -119,8 +120,7 @@ fn unfilled(expr: &Expr) -> Option<LitStr> {
 
 /// Returns whether the function is `String::from` or similar, but not `LockKey::exact`.
 fn is_from(func: &Expr) -> bool {
-    matches!(func, Expr::Path(path)
-        if path.path.segments.last().is_some_and(|last| last.ident == "from"))
+    matches!(func, Expr::Path(path) if ends_with(&path.path, "from"))
 }
 
 fn template(text: LitStr) -> Result<Key> {

@@ -17,7 +17,7 @@ use syn::{
     ReturnType, Stmt, Type, TypeParamBound, parse_quote,
 };
 
-use crate::function::{Function, Params};
+use crate::function::{Function, Params, ends_with};
 
 pub(crate) struct Boxed {
     /// The equivalent async function, with the parameters and the return type of the body.
@@ -122,16 +122,9 @@ fn async_block(expr: &mut Expr) -> Option<&mut ExprAsync> {
     match expr {
         Expr::Async(block) => Some(block),
         Expr::Call(call) if call.args.len() == 1 => {
-            let Expr::Path(path) = &*call.func else {
-                return None;
-            };
-            let is_pin = path
-                .path
-                .segments
-                .last()
-                .is_some_and(|last| last.ident == "pin");
-            if !is_pin {
-                return None;
+            match &*call.func {
+                Expr::Path(path) if ends_with(&path.path, "pin") => {}
+                _ => return None,
             }
             async_block(call.args.first_mut()?)
         }

@@ -29,6 +29,7 @@ mod lock;
 mod request;
 
 pub(crate) use attribute::{Attribute, BodyOf, Steps};
+pub(crate) use duplicate::check_twice;
 pub(crate) use fallback::keep;
 pub(crate) use key::{fingerprint as fingerprint_tokens, respan, tokens as key_tokens};
 pub(crate) use request::{duration, key as one_key, tokens as request_tokens, wait as wait_tokens};

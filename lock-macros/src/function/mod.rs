@@ -15,7 +15,7 @@ pub(crate) use params::{Params, mentions, names as parameter_names};
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Error, Ident, Result, ReturnType, Signature, Token, Type, TypeParamBound,
+    Attribute, Error, Ident, Path, Result, ReturnType, Signature, Token, Type, TypeParamBound,
     Visibility,
     ext::IdentExt as _,
     parse::{Parse, ParseStream, Parser as _},
@@ -170,12 +170,7 @@ impl Function {
 
     /// Detects the plain function with the standard `#[test]` that `#[tokio::test]` leaves.
     fn is_a_made_test(&self) -> bool {
-        self.attrs.iter().any(|attr| {
-            attr.path()
-                .segments
-                .last()
-                .is_some_and(|last| last.ident == "test")
-        })
+        self.attrs.iter().any(|attr| ends_with(attr.path(), "test"))
     }
 
     fn is_a_made_main(&self) -> bool {
@@ -188,7 +183,7 @@ impl Function {
             return None;
         };
         let is_future = match &**ty {
-            Type::ImplTrait(opaque) => opaque.bounds.iter().any(is_future_bound),
+            Type::ImplTrait(opaque) => opaque.bounds.iter().any(|bound| is_trait(bound, "Future")),
             other => {
                 let text = other.to_token_stream().to_string();
                 text.contains("dyn") && text.contains("Future")
@@ -198,9 +193,14 @@ impl Function {
     }
 }
 
-fn is_future_bound(bound: &TypeParamBound) -> bool {
-    matches!(bound, TypeParamBound::Trait(bound)
-        if bound.path.segments.last().is_some_and(|last| last.ident == "Future"))
+/// Returns whether the last name of the path is `name`, as `test` in `tokio::test`.
+pub(crate) fn ends_with(path: &Path, name: &str) -> bool {
+    path.segments.last().is_some_and(|last| last.ident == name)
+}
+
+/// Returns whether the bound is a trait of that name.
+fn is_trait(bound: &TypeParamBound, name: &str) -> bool {
+    matches!(bound, TypeParamBound::Trait(bound) if ends_with(&bound.path, name))
 }
 
 /// Refuses an item that is not a function, with an error at its keyword.

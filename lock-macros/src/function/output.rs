@@ -6,6 +6,8 @@ use syn::{
     TypeParamBound, parse_quote,
 };
 
+use super::is_trait;
+
 /// Returns the function's return type in a form that can be written inside of the body.
 ///
 /// `_` replaces every `impl Trait`, which has no name there. An empty type replaces `!`.
@@ -43,7 +45,12 @@ pub(crate) fn check(sig: &Signature, has_on_error: bool) -> Result<()> {
         ReturnType::Default => Err(nothing(name, name)),
         ReturnType::Type(_, ty) => match &**ty {
             Type::Tuple(tuple) if tuple.elems.is_empty() => Err(nothing(ty, name)),
-            Type::ImplTrait(opaque) if opaque.bounds.iter().any(is_into_response) => {
+            Type::ImplTrait(opaque)
+                if opaque
+                    .bounds
+                    .iter()
+                    .any(|bound| is_trait(bound, "IntoResponse")) =>
+            {
                 Err(Error::new_spanned(
                     ty,
                     "an `impl IntoResponse` cannot be made from the lock's error; write `-> axum::response::Response` \
@@ -58,11 +65,6 @@ pub(crate) fn check(sig: &Signature, has_on_error: bool) -> Result<()> {
             _ => Ok(()),
         },
     }
-}
-
-fn is_into_response(bound: &TypeParamBound) -> bool {
-    matches!(bound, TypeParamBound::Trait(bound)
-        if bound.path.segments.last().is_some_and(|last| last.ident == "IntoResponse"))
 }
 
 fn nothing(at: &impl ToTokens, name: &syn::Ident) -> Error {

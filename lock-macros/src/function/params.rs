@@ -19,6 +19,7 @@ use syn::{
     parse_quote, punctuated::Punctuated,
 };
 
+use super::ends_with;
 use super::pattern::{
     bindings, borrows_mutably, by_reference, leaves_something, may_leave_something,
 };
@@ -178,12 +179,9 @@ fn conditions(attrs: &[Attribute]) -> TokenStream {
 
 /// Finds `#[instrument]` below this attribute.
 fn instrument(attrs: &[Attribute]) -> Option<&Attribute> {
-    attrs.iter().find(|attr| {
-        attr.path()
-            .segments
-            .last()
-            .is_some_and(|last| last.ident == "instrument")
-    })
+    attrs
+        .iter()
+        .find(|attr| ends_with(attr.path(), "instrument"))
 }
 
 /// Refuses an `#[instrument]` that would record or skip a renamed parameter.

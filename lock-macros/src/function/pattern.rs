@@ -13,11 +13,8 @@ pub(crate) fn may_leave_something(pat: &Pat) -> bool {
 fn names_a_struct(pat: &Pat) -> bool {
     match pat {
         Pat::TupleStruct(_) | Pat::Struct(_) => true,
-        Pat::Paren(paren) => names_a_struct(&paren.pat),
-        Pat::Type(typed) => names_a_struct(&typed.pat),
-        Pat::Tuple(tuple) => tuple.elems.iter().any(names_a_struct),
-        Pat::Slice(slice) => slice.elems.iter().any(names_a_struct),
-        _ => false,
+        Pat::Ident(_) | Pat::Reference(_) | Pat::Or(_) => false,
+        _ => inside(pat).into_iter().any(names_a_struct),
     }
 }
 
@@ -30,18 +27,13 @@ pub(crate) fn leaves_something(pat: &Pat) -> bool {
         }
         // The value behind a reference is not owned.
         Pat::Reference(_) | Pat::Lit(_) | Pat::Range(_) => false,
-        Pat::Paren(paren) => leaves_something(&paren.pat),
-        Pat::Type(typed) => leaves_something(&typed.pat),
-        Pat::Tuple(tuple) => tuple.elems.iter().any(leaves_something),
-        Pat::TupleStruct(tuple) => tuple.elems.iter().any(leaves_something),
-        Pat::Slice(slice) => slice.elems.iter().any(leaves_something),
-        Pat::Struct(fields) => {
-            fields.rest.is_some()
-                || fields
-                    .fields
-                    .iter()
-                    .any(|field| leaves_something(&field.pat))
-        }
+        Pat::Struct(fields) if fields.rest.is_some() => true,
+        Pat::Paren(_)
+        | Pat::Type(_)
+        | Pat::Tuple(_)
+        | Pat::TupleStruct(_)
+        | Pat::Slice(_)
+        | Pat::Struct(_) => inside(pat).into_iter().any(leaves_something),
         _ => true,
     }
 }
@@ -53,47 +45,39 @@ fn is_capital(name: &Ident) -> bool {
 /// Returns whether the pattern borrows mutably from the value.
 pub(crate) fn borrows_mutably(pat: &Pat) -> bool {
     match pat {
-        Pat::Ident(name) => {
-            let inner = name
-                .subpat
-                .as_ref()
-                .is_some_and(|(_, pat)| borrows_mutably(pat));
-            (name.by_ref.is_some() && name.mutability.is_some()) || inner
-        }
-        Pat::Paren(paren) => borrows_mutably(&paren.pat),
-        Pat::Type(typed) => borrows_mutably(&typed.pat),
-        Pat::Tuple(tuple) => tuple.elems.iter().any(borrows_mutably),
-        Pat::TupleStruct(tuple) => tuple.elems.iter().any(borrows_mutably),
-        Pat::Slice(slice) => slice.elems.iter().any(borrows_mutably),
-        Pat::Or(cases) => cases.cases.iter().any(borrows_mutably),
-        Pat::Struct(fields) => fields
-            .fields
-            .iter()
-            .any(|field| borrows_mutably(&field.pat)),
-        _ => false,
+        Pat::Ident(name) if name.by_ref.is_some() && name.mutability.is_some() => true,
+        // What a reference leads to is not in the value.
+        Pat::Reference(_) => false,
+        _ => inside(pat).into_iter().any(borrows_mutably),
     }
 }
 
 /// Returns every name that the pattern binds.
 pub(crate) fn bindings(pat: &Pat) -> Vec<Ident> {
+    let mut inside = inside(pat);
+    let mut names = Vec::new();
     match pat {
-        Pat::Ident(name) => {
-            let inner = name.subpat.iter().flat_map(|(_, pat)| bindings(pat));
-            std::iter::once(name.ident.clone()).chain(inner).collect()
-        }
-        Pat::Paren(paren) => bindings(&paren.pat),
-        Pat::Type(typed) => bindings(&typed.pat),
-        Pat::Reference(reference) => bindings(&reference.pat),
-        Pat::Tuple(tuple) => tuple.elems.iter().flat_map(bindings).collect(),
-        Pat::TupleStruct(tuple) => tuple.elems.iter().flat_map(bindings).collect(),
-        Pat::Slice(slice) => slice.elems.iter().flat_map(bindings).collect(),
-        Pat::Struct(fields) => fields
-            .fields
-            .iter()
-            .flat_map(|field| bindings(&field.pat))
-            .collect(),
+        Pat::Ident(name) => names.push(name.ident.clone()),
         // Every case of an or-pattern binds the same names.
-        Pat::Or(cases) => cases.cases.first().map(bindings).unwrap_or_default(),
+        Pat::Or(_) => inside.truncate(1),
+        _ => {}
+    }
+    names.extend(inside.into_iter().flat_map(bindings));
+    names
+}
+
+/// Returns the patterns of which the pattern consists.
+fn inside(pat: &Pat) -> Vec<&Pat> {
+    match pat {
+        Pat::Ident(name) => name.subpat.iter().map(|(_, pat)| &**pat).collect(),
+        Pat::Paren(paren) => vec![&paren.pat],
+        Pat::Type(typed) => vec![&typed.pat],
+        Pat::Reference(reference) => vec![&reference.pat],
+        Pat::Tuple(tuple) => tuple.elems.iter().collect(),
+        Pat::TupleStruct(tuple) => tuple.elems.iter().collect(),
+        Pat::Slice(slice) => slice.elems.iter().collect(),
+        Pat::Or(cases) => cases.cases.iter().collect(),
+        Pat::Struct(fields) => fields.fields.iter().map(|field| &*field.pat).collect(),
         _ => Vec::new(),
     }
 }

@@ -2,6 +2,8 @@
 
 use syn::{Error, GenericArgument, PathArguments, Result, ReturnType, Signature, Type};
 
+use crate::function::ends_with;
+
 pub(super) fn check(sig: &Signature) -> Result<()> {
     let name = &sig.ident;
     let nothing = format!(
@@ -71,11 +73,7 @@ fn is_no_result(ty: &Type) -> bool {
     ];
     match ty {
         Type::Tuple(_) | Type::Array(_) | Type::Slice(_) => true,
-        Type::Path(path) => path
-            .path
-            .segments
-            .last()
-            .is_some_and(|last| NAMES.iter().any(|name| last.ident == name)),
+        Type::Path(path) => NAMES.iter().any(|name| ends_with(&path.path, name)),
         _ => false,
     }
 }
@@ -92,8 +90,9 @@ fn reference_in(ty: &Type) -> Option<&Type> {
         Type::Paren(paren) => reference_in(&paren.elem),
         Type::Tuple(tuple) => tuple.elems.iter().find_map(reference_in),
         Type::Path(path) => {
-            let last = path.path.segments.last()?;
-            let holds = ["Option", "Vec"].iter().any(|name| last.ident == name);
+            let holds = ["Option", "Vec"]
+                .iter()
+                .any(|name| ends_with(&path.path, name));
             holds
                 .then(|| arguments(ty).find_map(reference_in))
                 .flatten()

@@ -2,14 +2,14 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Error, LitStr, Result, Signature, Type, spanned::Spanned as _};
+use syn::{LitStr, Result, Signature, Type, spanned::Spanned as _};
 
 use super::args::{Fingerprint, IdempotentArgs};
 use super::check;
 use crate::args::{DurationValue, Key, Keys, LifetimeValue, LockArgs};
 use crate::expand::{
-    self, Attribute, BodyOf, Steps, fingerprint_tokens, local, output_span, request_tokens,
-    wait_tokens,
+    self, Attribute, BodyOf, Steps, check_twice, fingerprint_tokens, local, output_span,
+    request_tokens, wait_tokens,
 };
 use crate::function::Function;
 use crate::template::Template;
@@ -38,18 +38,10 @@ impl Attribute for IdempotentArgs {
     /// Refuses a second attribute with the same key, which would be inside the run of the first one.
     fn check_attributes(&self, below: &[syn::Attribute]) -> Result<()> {
         let text = |args: &Self| args.lock.key.iter().map(Key::text).collect::<Vec<_>>();
-        let same = below.iter().find(|attr| {
-            let last = attr.path().segments.last();
-            last.is_some_and(|last| last.ident == "idempotent")
-                && attr
-                    .parse_args::<Self>()
-                    .is_ok_and(|other| text(&other) == text(self))
-        });
-        same.map_or(Ok(()), |attr| {
-            Err(Error::new_spanned(
-                attr.path(),
-                "the attribute above already remembers the result under this key; keep one of the two",
-            ))
+        let problem =
+            "the attribute above already remembers the result under this key; keep one of the two";
+        check_twice("idempotent", below, problem, |other| {
+            text(other) == text(self)
         })
     }
 
