@@ -10,7 +10,7 @@ use lock_core::once::Database;
 use super::refusal::{Refusal, Refused};
 use super::run::Run;
 use super::transaction::OnceTx;
-use crate::rejection::Rejection;
+use crate::rejection::{Rejection, RejectionKind};
 
 /// The transaction of a request behind a layer with [`Replay::in_database`](crate::Replay::in_database).
 ///
@@ -100,7 +100,7 @@ impl<D: Database> Once<D> {
                  route behind one that locks its method"
             ),
         }
-        Err(Refused::new(Rejection::invalid()))
+        Err(Refused::new(Rejection::new(RejectionKind::Invalid)))
     }
 
     /// Begins the transaction of the request, and claims its operation in it.

@@ -5,7 +5,7 @@ use std::fmt;
 use lock_core::Error;
 use lock_core::once::Found;
 
-use crate::rejection::Rejection;
+use crate::rejection::{Rejection, RejectionKind};
 
 /// Says why a handler got no transaction. The handler answers with it, and the layer replaces the answer.
 ///
@@ -77,11 +77,11 @@ impl Refusal {
     /// Makes the refusal of a request that has a key or not. The layer replaces that of a record by the answer.
     pub(crate) fn rejection(&self, has_key: bool) -> Rejection {
         match self {
-            Self::Found(_) => Rejection::done(),
-            Self::Busy => Rejection::in_flight(),
-            Self::NotDone => Rejection::unavailable(),
+            Self::Found(_) => Rejection::new(RejectionKind::Done),
+            Self::Busy => Rejection::new(RejectionKind::InFlight),
+            Self::NotDone => Rejection::new(RejectionKind::Unavailable),
             Self::Unknown => Rejection::outcome_unknown(has_key),
-            Self::Lent => Rejection::transaction_lent(),
+            Self::Lent => Rejection::new(RejectionKind::TransactionLent),
             Self::Failed(error) => Rejection::of_database(error),
         }
     }

@@ -205,31 +205,19 @@ impl Rejection {
 }
 
 impl Rejection {
-    /// Refuses a request whose lock an outer layer already holds.
-    pub(crate) fn lock_held_by_outer_layer() -> Self {
-        Self::new(RejectionKind::Invalid)
-    }
-
-    /// Refuses another request than the first one with its key.
-    #[cfg(feature = "replay")]
-    pub(crate) fn key_reused() -> Self {
-        Self::new(RejectionKind::KeyReused)
-    }
-
-    /// Refuses a request that has done nothing, because its lock was lost before or because it was rolled back.
-    #[cfg(feature = "replay")]
-    pub(crate) fn unavailable() -> Self {
-        Self {
-            retry_after: Some(reason::RETRY),
-            ..Self::new(RejectionKind::Unavailable)
-        }
-    }
-
-    fn new(kind: RejectionKind) -> Self {
+    /// Makes a refusal with the status of its kind, and the hint if a retry makes sense.
+    pub(crate) fn new(kind: RejectionKind) -> Self {
+        let can_retry = matches!(
+            kind,
+            RejectionKind::CoolingDown
+                | RejectionKind::Unavailable
+                | RejectionKind::OutcomeUnknown
+                | RejectionKind::KeyUnavailable
+        );
         Self {
             kind,
             status: status_of(kind),
-            retry_after: None,
+            retry_after: can_retry.then_some(reason::RETRY),
             source: None,
             types: Cow::Borrowed(DEFAULT_TYPES),
             documentation: None,

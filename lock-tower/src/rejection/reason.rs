@@ -37,16 +37,13 @@ impl From<&Error> for Rejection {
         if matches!(kind, RejectionKind::Misconfigured | RejectionKind::Invalid) {
             tracing::error!(code = error.code(), %error, "no request can acquire its lock");
         }
-        // A client of another library may set a cooldown without an end.
-        let can_retry = matches!(
-            kind,
-            RejectionKind::Unavailable | RejectionKind::OutcomeUnknown | RejectionKind::CoolingDown
-        );
+        let rejection = Self::new(kind);
         // A retry after the end of a record would run.
         let known = error.retry_after().filter(|_| kind != RejectionKind::Done);
         Self {
-            retry_after: known.or(can_retry.then_some(RETRY)),
-            ..Self::new(kind)
+            // A client of another library may set a cooldown without an end.
+            retry_after: known.or(rejection.retry_after),
+            ..rejection
         }
     }
 }
@@ -79,7 +76,6 @@ impl From<KeyFailure> for Rejection {
         };
         Self {
             source,
-            retry_after: (kind == RejectionKind::KeyUnavailable).then_some(RETRY),
             ..Self::new(kind)
         }
     }

@@ -146,16 +146,22 @@ mod tests {
             Invalid,
         ] {
             let rejection = Rejection::new(kind);
-            let text = format!("{}. {}", rejection.title(), rejection.detail());
-            let text = text.to_lowercase();
-            for claim in [
-                "nothing was done",
-                "succeeded",
-                "no need",
-                "already done",
-                "first request",
-            ] {
-                assert!(!text.contains(claim), "{kind:?}: {text}");
+            let without_hint = Rejection {
+                retry_after: None,
+                ..rejection.clone()
+            };
+            for rejection in [rejection, without_hint] {
+                let text = format!("{}. {}", rejection.title(), rejection.detail());
+                let text = text.to_lowercase();
+                for claim in [
+                    "nothing was done",
+                    "succeeded",
+                    "no need",
+                    "already done",
+                    "first request",
+                ] {
+                    assert!(!text.contains(claim), "{kind:?}: {text}");
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::key::RequestBody;
 use crate::lock::{BoxFuture, Replayed};
 use crate::policy::Policy;
 use crate::record::{Fingerprint, Record, Sealing};
-use crate::rejection::{COOLDOWN, DONE, Rejection};
+use crate::rejection::{COOLDOWN, DONE, Rejection, RejectionKind};
 use crate::response::ReadyBody;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -72,7 +72,7 @@ where
     let same = is_same(record.request, &parts, body, fingerprint, policy.body.time).await;
     let rejection = match same {
         Ok(true) => return repeated(policy, record, &parts.method),
-        Ok(false) => Rejection::key_reused(),
+        Ok(false) => Rejection::new(RejectionKind::KeyReused),
         Err(failure) => Rejection::from(failure),
     };
     refused(policy, rejection, &parts)

@@ -15,7 +15,7 @@ use super::recording::Recording;
 use crate::key::RequestBody;
 use crate::lock::{BoxFuture, LockContext};
 use crate::policy::Policy;
-use crate::rejection::Rejection;
+use crate::rejection::{Rejection, RejectionKind};
 
 /// Records the answers of the inner service, inside the lock of each request.
 ///
@@ -58,7 +58,9 @@ where
         let lock = context.and_then(LockContext::own_lock).cloned();
         // A process that was paused after the grant could run beside the record of another request.
         if lock.as_ref().is_some_and(|lock| !lock.handle.is_valid()) {
-            let refusal = self.policy.refuse(Rejection::unavailable(), &parts);
+            let refusal = self
+                .policy
+                .refuse(Rejection::new(RejectionKind::Unavailable), &parts);
             return Box::pin(async { Ok(refusal.map(RecordedBody::ready)) });
         }
         #[cfg(feature = "once")]

@@ -67,7 +67,7 @@ impl Telemetry {
             "two nested lock layers make the same key, so they refuse every request: remove one of \
              them, or give their templates different beginnings"
         );
-        Rejection::lock_held_by_outer_layer()
+        Rejection::new(RejectionKind::Invalid)
     }
 
     /// Reports a request that runs without a lock.

@@ -14,7 +14,7 @@ use super::place::InDatabase;
 use crate::lock::{Kept, SharedLock, has_succeeded, is_by_inner_layer};
 use crate::once::{AnyRun, AtEnd, Refusal};
 use crate::options::Remember;
-use crate::rejection::Rejection;
+use crate::rejection::{Rejection, RejectionKind};
 
 /// The end of one run. Dropped before, as by a panic, it rolls the transaction back.
 pub(super) struct Ending {
@@ -196,9 +196,9 @@ impl Ending {
         Some(
             match is_same(record.request, self.recording.fingerprint()) {
                 Some(true) => Ok(repeated(policy, record, &self.head.method)),
-                Some(false) => Err(Rejection::key_reused()),
+                Some(false) => Err(Rejection::new(RejectionKind::KeyReused)),
                 // The handler has not read the body as far as the first one. The next request is compared by the layer.
-                None => Err(Rejection::in_flight()),
+                None => Err(Rejection::new(RejectionKind::InFlight)),
             },
         )
     }

@@ -10,7 +10,7 @@ use super::place::record_name;
 use crate::key::RequestBody;
 use crate::policy::Policy;
 use crate::record::{Fingerprinted, Record, ReplayRules, Sealing};
-use crate::rejection::Rejection;
+use crate::rejection::{Rejection, RejectionKind};
 
 /// Answers a request whose body nobody has read yet.
 pub(super) async fn answer_of_found<B: Body>(
@@ -33,11 +33,14 @@ pub(super) fn record_of(
     operation: OperationId,
     found: &Found,
 ) -> Result<Record, Rejection> {
-    let bytes = found.record.as_deref().ok_or_else(Rejection::done)?;
+    let bytes = found
+        .record
+        .as_deref()
+        .ok_or_else(|| Rejection::new(RejectionKind::Done))?;
     let name = record_name(operation);
     Record::decode(bytes, Sealing::of(rules, &name)).map_err(|reason| {
         policy.telemetry.unreadable(reason.as_str());
-        Rejection::unreadable()
+        Rejection::new(RejectionKind::Unreadable)
     })
 }
 

@@ -29,7 +29,7 @@ use crate::lock::{LockContext, SharedLock};
 use crate::once::{AnyDatabase, Installed, Terms, log_failure};
 use crate::policy::Policy;
 use crate::record::ReplayRules;
-use crate::rejection::Rejection;
+use crate::rejection::{Rejection, RejectionKind};
 
 /// A request inside the layer, before its handler runs.
 pub(super) struct InTransaction {
@@ -142,7 +142,7 @@ pub(super) fn refuse_nested<R: Body>(
         "a lock layer with replay stands inside of one with `in_database`, so it refuses every request: remove one of them, \
          or its replay"
     );
-    let refusal = policy.refuse(Rejection::invalid(), request);
+    let refusal = policy.refuse(Rejection::new(RejectionKind::Invalid), request);
     Some(refusal.map(RecordedBody::ready))
 }
 
