@@ -97,62 +97,36 @@ impl Rejection {
 ///
 /// Browsers prefer HTML when they submit a form. The `*/*` of a script prefers neither.
 fn prefers_html(headers: &HeaderMap) -> bool {
-    let mut html = Weight::default();
-    let mut json = Weight::default();
     let lines = headers.get_all(header::ACCEPT).into_iter();
-    for range in lines
+    let ranges = lines
         .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','))
-    {
-        let mut parameters = range.split(';').map(str::trim);
-        let range = parameters.next().unwrap_or_default().to_ascii_lowercase();
-        let quality = parameters
-            .find_map(|parameter| {
-                parameter
-                    .strip_prefix("q=")
-                    .or(parameter.strip_prefix("Q="))
-            })
-            .map_or(1.0, |quality| quality.parse().unwrap_or(0.0));
-        match &*range {
-            "text/html" => html.exact(quality),
-            "text/*" => html.by_type(quality),
-            "application/problem+json" | "application/json" => json.exact(quality),
-            "application/*" => json.by_type(quality),
-            "*/*" => {
-                html.any(quality);
-                json.any(quality);
-            }
-            _ => {}
-        }
-    }
-    html.value() > json.value()
-}
-
-/// The weight of a media type, which is that of the most specific range that matches.
-#[derive(Default)]
-struct Weight {
-    exact: Option<f32>,
-    by_type: Option<f32>,
-    any: Option<f32>,
-}
-
-impl Weight {
-    /// Keeps the highest weight, because either of the two JSON types will do.
-    fn exact(&mut self, quality: f32) {
-        self.exact = Some(self.exact.map_or(quality, |known| known.max(quality)));
-    }
-
-    fn by_type(&mut self, quality: f32) {
-        self.by_type = Some(quality);
-    }
-
-    fn any(&mut self, quality: f32) {
-        self.any = Some(quality);
-    }
-
-    fn value(&self) -> f32 {
-        self.exact.or(self.by_type).or(self.any).unwrap_or(0.0)
-    }
+        .flat_map(|line| line.split(','));
+    let ranges: Vec<(String, f32)> = ranges
+        .map(|range| {
+            let mut parameters = range.split(';').map(str::trim);
+            let range = parameters.next().unwrap_or_default().to_ascii_lowercase();
+            let quality = parameters
+                .find_map(|parameter| {
+                    parameter
+                        .strip_prefix("q=")
+                        .or(parameter.strip_prefix("Q="))
+                })
+                .map_or(1.0, |quality| quality.parse().unwrap_or(0.0));
+            (range, quality)
+        })
+        .collect();
+    let of = |name: &'static str| {
+        let named = ranges.iter().filter(move |(range, _)| range == name);
+        named.map(|(_, quality)| *quality)
+    };
+    // The weight of a media type is that of the most specific range that matches. Either of the two JSON types will do.
+    let any = of("*/*").next_back().unwrap_or(0.0);
+    let html = of("text/html")
+        .reduce(f32::max)
+        .or(of("text/*").next_back());
+    let json = of("application/problem+json").chain(of("application/json"));
+    let json = json.reduce(f32::max).or(of("application/*").next_back());
+    html.unwrap_or(any) > json.unwrap_or(any)
 }
 
 #[cfg(test)]
