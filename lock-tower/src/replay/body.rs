@@ -96,9 +96,10 @@ impl BodyCopy {
     }
 
     fn finish(self) {
+        let (status, headers) = &self.head;
         let answer = self
             .recording
-            .answer(&self.head, &self.data, self.trailers.as_ref());
+            .answer(*status, headers, &self.data, self.trailers.as_ref());
         self.recording.keep(answer.ok());
     }
 }

@@ -102,9 +102,10 @@ impl<P: Place> Recording<P> {
         let limit = self.rules.largest_body;
         let collected = collect(body, limit, self.policy.body.time).await;
         let read = collected.data.len() as u64;
+        let (status, headers) = (head.status, &head.headers);
         let kept = match &collected.after {
             Remainder::End(trailers) if length.is_none_or(|length| length == read) => {
-                self.answer(head, &collected.data, trailers.as_ref())
+                self.answer(status, headers, &collected.data, trailers.as_ref())
             }
             Remainder::Failed(_) => Err(Failure::Body),
             Remainder::More(_) if length.is_none() && read > limit as u64 => {
@@ -123,7 +124,8 @@ impl<P: Place> Recording<P> {
     /// Encodes the whole answer. If it is too large, the request is done.
     pub(super) fn answer(
         &self,
-        head: &impl Head,
+        status: StatusCode,
+        headers: &HeaderMap,
         body: &[u8],
         trailers: Option<&HeaderMap>,
     ) -> Result<Kept, Failure> {
@@ -132,8 +134,8 @@ impl<P: Place> Recording<P> {
         }
         let draft = Draft {
             request: self.fingerprint(),
-            status: head.status(),
-            headers: head.headers(),
+            status,
+            headers,
             body,
             trailers,
         };
@@ -164,31 +166,5 @@ impl<P: Place> Recording<P> {
         let layer = self.policy.telemetry.layer;
         self.rules.warn_not_kept(layer, reason);
         self.done()
-    }
-}
-
-/// The head of an answer, whole or as far as it is recorded.
-pub(super) trait Head {
-    fn status(&self) -> StatusCode;
-    fn headers(&self) -> &HeaderMap;
-}
-
-impl Head for response::Parts {
-    fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    fn headers(&self) -> &HeaderMap {
-        &self.headers
-    }
-}
-
-impl Head for (StatusCode, HeaderMap) {
-    fn status(&self) -> StatusCode {
-        self.0
-    }
-
-    fn headers(&self) -> &HeaderMap {
-        &self.1
     }
 }
