@@ -1,30 +1,12 @@
 //! Answers a request by the record that an earlier run has left.
 
-use http::{Request, Response};
-use http_body::Body;
 use lock_core::OperationId;
 use lock_core::once::Found;
 
-use super::super::duplicate::{Whole, compared, refused};
 use super::place::record_name;
-use crate::key::RequestBody;
 use crate::policy::Policy;
 use crate::record::{Fingerprinted, Record, ReplayRules, Sealing};
 use crate::rejection::{Rejection, RejectionKind};
-
-/// Answers a request whose body nobody has read yet.
-pub(super) async fn answer_of_found<B: Body>(
-    policy: &Policy,
-    rules: &ReplayRules,
-    operation: OperationId,
-    found: &Found,
-    request: Request<RequestBody<B>>,
-) -> Response<Whole> {
-    match record_of(policy, rules, operation, found) {
-        Ok(record) => compared(policy, record, request, rules.fingerprint).await,
-        Err(rejection) => refused(policy, rejection, &request.into_parts().0),
-    }
-}
 
 /// Decodes a record. What cannot be read is done nevertheless, so it must not run again.
 pub(super) fn record_of(

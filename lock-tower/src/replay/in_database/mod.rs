@@ -20,9 +20,10 @@ use lock_core::once::Claim;
 use tower_service::Service;
 
 use self::ending::Ending;
-use self::found::answer_of_found;
+use self::found::record_of;
 use self::place::InDatabase;
 use super::RecordedBody;
+use super::duplicate::{compared, refused};
 use super::recording::Recording;
 use crate::key::RequestBody;
 use crate::lock::{LockContext, SharedLock};
@@ -110,7 +111,11 @@ impl InTransaction {
                 return Ok(self.refused(Rejection::of_database(&error), &parts));
             }
         };
-        let answer = answer_of_found(&self.policy, &self.rules, operation, &found, request).await;
+        let (policy, rules) = (&self.policy, &self.rules);
+        let answer = match record_of(policy, rules, operation, &found) {
+            Ok(record) => compared(policy, record, request, rules.fingerprint).await,
+            Err(rejection) => refused(policy, rejection, &request.into_parts().0),
+        };
         Ok(answer.map(|(data, trailers)| RecordedBody::whole(data, trailers)))
     }
 
