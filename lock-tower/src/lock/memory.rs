@@ -18,8 +18,8 @@ pub(super) struct Memory {
     /// The decision of the handler, which overrides that of the layer.
     decided: Option<Remember>,
     kept: Option<Kept>,
-    /// The part that the release has passed on to the store.
-    stored: Option<Stored>,
+    /// What the release has passed on to the store: its name in metrics, and the number of bytes of an answer.
+    stored: Option<(&'static str, Option<usize>)>,
     /// The database has the record of this operation.
     #[cfg(feature = "once")]
     in_database: bool,
@@ -31,12 +31,6 @@ pub(crate) enum Kept {
     Done(Duration),
     /// The encoded answer, and how long it counts.
     Answer(Vec<u8>, Duration),
-}
-
-#[derive(Clone, Copy)]
-enum Stored {
-    Done,
-    Answer { bytes: usize },
 }
 
 /// Marks, in the extensions of a response, the repeated answer of an earlier request.
@@ -87,11 +81,8 @@ impl SharedLock {
 
     /// Reports what has become of the record.
     pub(super) fn report_record(&self) {
-        let stored = self.state().memory.stored.take();
-        let (kept, bytes) = match stored {
-            None => return,
-            Some(Stored::Done) => ("done", None),
-            Some(Stored::Answer { bytes }) => ("answer", Some(bytes)),
+        let Some((kept, bytes)) = self.state().memory.stored.take() else {
+            return;
         };
         let outcome = match self.handle.record_outcome() {
             Some(RecordOutcome::Stored) => kept,
@@ -129,17 +120,20 @@ impl Memory {
             _ => None,
         };
         let kept = self.kept.take().or_else(done)?;
-        self.stored = Some(match &kept {
-            Kept::Done(_) => Stored::Done,
-            Kept::Answer(record, _) => Stored::Answer {
-                bytes: record.len(),
-            },
-        });
+        self.stored = Some(kept.named());
         Some(kept)
     }
 }
 
 impl Kept {
+    /// Returns the name of the record in metrics, and the number of bytes of an answer.
+    pub(crate) fn named(&self) -> (&'static str, Option<usize>) {
+        match self {
+            Self::Done(_) => ("done", None),
+            Self::Answer(record, _) => ("answer", Some(record.len())),
+        }
+    }
+
     /// Tells the guards what their release leaves behind.
     pub(super) fn leave_at(&self, locks: &GrantedLocks) {
         let (record, lifetime) = match self {

@@ -129,11 +129,7 @@ impl Ending {
 
     /// Commits the transaction, or records alone what is kept if there is none.
     async fn commit(&self, kept: Option<Kept>) -> Result<(), Refusal> {
-        let recorded = match &kept {
-            None => None,
-            Some(Kept::Done(_)) => Some(("done", None)),
-            Some(Kept::Answer(record, _)) => Some(("answer", Some(record.len()))),
-        };
+        let recorded = kept.as_ref().map(Kept::named);
         let ended = self.run.clone().commit(kept).await;
         let telemetry = self.recording.policy.telemetry;
         match (&ended, recorded) {
