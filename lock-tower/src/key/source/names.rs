@@ -4,55 +4,43 @@ use http::header::{self, HeaderName};
 
 use super::{BodySource, Extension, HeadSource, Source};
 
-/// The name of one kind of source, and its argument.
-struct SourceKind {
-    name: &'static str,
-    argument: SourceArgument,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SourceArgument {
+enum Argument {
     None,
     Needed(&'static str),
     Optional(&'static str),
 }
 
-/// All kinds of sources, including those whose feature is off.
+/// All kinds of sources and their arguments, including those whose feature is off.
 ///
 /// The error for a source whose feature is off can then name the feature.
-const KINDS: [SourceKind; 18] = [
-    kind("header", SourceArgument::Needed("NAME")),
-    kind("cookie", SourceArgument::Needed("NAME")),
-    kind("session", SourceArgument::Needed("COOKIE")),
-    kind("bearer", SourceArgument::None),
-    kind("ext", SourceArgument::Needed("NAME")),
-    kind("idempotency-key", SourceArgument::None),
-    kind("method", SourceArgument::None),
-    kind("host", SourceArgument::None),
-    kind("route", SourceArgument::None),
-    kind("path", SourceArgument::None),
-    kind("param", SourceArgument::Needed("NAME")),
-    kind("query", SourceArgument::Needed("NAME")),
-    kind("peer", SourceArgument::None),
-    kind("forwarded", SourceArgument::Needed("PROXIES")),
-    kind("x-forwarded-for", SourceArgument::Needed("PROXIES")),
-    kind("json", SourceArgument::Optional("/POINTER")),
-    kind("form", SourceArgument::Needed("NAME")),
-    kind("body", SourceArgument::None),
+const KINDS: [(&str, Argument); 18] = [
+    ("header", Argument::Needed("NAME")),
+    ("cookie", Argument::Needed("NAME")),
+    ("session", Argument::Needed("COOKIE")),
+    ("bearer", Argument::None),
+    ("ext", Argument::Needed("NAME")),
+    ("idempotency-key", Argument::None),
+    ("method", Argument::None),
+    ("host", Argument::None),
+    ("route", Argument::None),
+    ("path", Argument::None),
+    ("param", Argument::Needed("NAME")),
+    ("query", Argument::Needed("NAME")),
+    ("peer", Argument::None),
+    ("forwarded", Argument::Needed("PROXIES")),
+    ("x-forwarded-for", Argument::Needed("PROXIES")),
+    ("json", Argument::Optional("/POINTER")),
+    ("form", Argument::Needed("NAME")),
+    ("body", Argument::None),
 ];
 
-const fn kind(name: &'static str, argument: SourceArgument) -> SourceKind {
-    SourceKind { name, argument }
-}
-
-impl SourceKind {
-    /// Returns the source as it is written in a template.
-    fn example(&self) -> String {
-        match self.argument {
-            SourceArgument::None => format!("`<{}>`", self.name),
-            SourceArgument::Needed(what) => format!("`<{}.{what}>`", self.name),
-            SourceArgument::Optional(what) => format!("`<{0}>`, `<{0}.{what}>`", self.name),
-        }
+/// Returns the source as it is written in a template.
+fn example((name, argument): (&str, Argument)) -> String {
+    match argument {
+        Argument::None => format!("`<{name}>`"),
+        Argument::Needed(what) => format!("`<{name}.{what}>`"),
+        Argument::Optional(what) => format!("`<{name}>`, `<{name}.{what}>`"),
     }
 }
 
@@ -62,18 +50,15 @@ pub(crate) fn parse(written: &str, extensions: &[Extension]) -> Result<Source, S
         Some((name, argument)) => (name, Some(argument)),
         None => (written, None),
     };
-    let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
+    let Some(kind) = KINDS.into_iter().find(|kind| kind.0 == name) else {
         return Err(unknown(written, name, argument));
     };
-    match (kind.argument, argument) {
-        (SourceArgument::None, Some(_)) => {
-            return Err(format!(
-                "`<{name}>` takes no name; write {}",
-                kind.example()
-            ));
+    match (kind.1, argument) {
+        (Argument::None, Some(_)) => {
+            return Err(format!("`<{name}>` takes no name; write {}", example(kind)));
         }
-        (SourceArgument::Needed(_), None | Some("")) | (SourceArgument::Optional(_), Some("")) => {
-            return Err(format!("`<{name}>` needs a name; write {}", kind.example()));
+        (Argument::Needed(_), None | Some("")) | (Argument::Optional(_), Some("")) => {
+            return Err(format!("`<{name}>` needs a name; write {}", example(kind)));
         }
         _ => {}
     }
@@ -194,7 +179,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn unknown(written: &str, name: &str, argument: Option<&str>) -> String {
-    let names = KINDS.map(|kind| kind.name);
+    let names = KINDS.map(|(name, _)| name);
     let lower = name.to_lowercase();
     let meant = match lower.as_str() {
         "ip" | "addr" | "address" | "client" | "remote" => Some("peer"),
@@ -205,22 +190,16 @@ fn unknown(written: &str, name: &str, argument: Option<&str>) -> String {
         "hostname" | "authority" | ":authority" | "domain" => Some("host"),
         _ => closest(&lower, &names),
     };
-    let kind = KINDS.iter().find(|kind| Some(kind.name) == meant);
+    let kind = KINDS.into_iter().find(|kind| Some(kind.0) == meant);
     let hint = match (kind, argument) {
-        (
-            Some(SourceKind {
-                name,
-                argument: SourceArgument::Needed(_) | SourceArgument::Optional(_),
-            }),
-            Some(argument),
-        ) => {
+        (Some((name, Argument::Needed(_) | Argument::Optional(_))), Some(argument)) => {
             format!("did you mean `<{name}.{argument}>`? ")
         }
-        (Some(kind), _) => format!("did you mean {}? ", kind.example()),
+        (Some(kind), _) => format!("did you mean {}? ", example(kind)),
         (None, _) if written.contains('-') => format!("did you mean `<header.{written}>`? "),
         (None, _) => String::new(),
     };
-    let examples: Vec<_> = KINDS.iter().map(SourceKind::example).collect();
+    let examples: Vec<_> = KINDS.into_iter().map(example).collect();
     format!(
         "there is no source `{written}`; {hint}the sources are {} (for other values use \
          `LockLayer::from_fn`)",
