@@ -59,18 +59,28 @@ impl Jobs {
         }
     }
 
-    /// Waits for the next job. `None`: there will be none.
+    /// Waits for the next job, and leaves out what is no job. `None`: there will be none.
     pub(crate) async fn pop(&self) -> Result<Option<Job>, RedisError> {
-        let job = match self {
-            Self::Here(_, pop) => pop.lock().await.recv().await,
+        while let Some(text) = self.next_text().await? {
+            match serde_json::from_slice(&text) {
+                Ok(job) => return Ok(Some(job)),
+                // The text may have a ticket in it, so it is not printed.
+                Err(_) => eprintln!("worker: a text in the queue is no job, and is left out"),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn next_text(&self) -> Result<Option<Vec<u8>>, RedisError> {
+        match self {
+            Self::Here(_, pop) => Ok(pop.lock().await.recv().await.map(String::into_bytes)),
             Self::Redis(redis) => {
                 let mut redis = redis.clone();
                 let mut brpop = cmd("BRPOP");
                 brpop.arg(LIST).arg(0);
-                let (_list, job): (String, String) = brpop.query_async(&mut redis).await?;
-                Some(job)
+                let (_list, text): (String, Vec<u8>) = brpop.query_async(&mut redis).await?;
+                Ok(Some(text))
             }
-        };
-        Ok(job.and_then(|job| serde_json::from_str(&job).ok()))
+        }
     }
 }

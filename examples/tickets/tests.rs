@@ -60,3 +60,18 @@ async fn a_job_that_is_delivered_twice_is_done_once() {
     assert!(work(&locks, &jobs, job).await.contains("is done"));
     assert!(work(&locks, &jobs, again).await.contains("no lock"));
 }
+
+#[tokio::test]
+async fn a_text_that_is_no_job_is_left_out() {
+    let jobs = Jobs::connect("memory:").await.unwrap();
+    let Jobs::Here(push, _) = &jobs else {
+        panic!("a queue of this process");
+    };
+    push.send("no job".to_owned()).unwrap();
+    let job = Job {
+        report: "7".to_owned(),
+        ticket: String::new(),
+    };
+    jobs.push(&job).await.unwrap();
+    assert_eq!(jobs.pop().await.unwrap().expect("a job").report, "7");
+}
