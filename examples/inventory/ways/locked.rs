@@ -9,83 +9,67 @@ use crate::seller::{READ, Seller, WRITE};
 
 /// Reads, works and writes while it holds the lock.
 pub(super) fn lock(seller: &mut Seller, work: &mut dyn FnMut()) -> Result<Outcome> {
-    let guard = acquire(seller)?;
-    let outcome = read_work_write(seller, work);
-    release(seller, guard);
-    outcome
-}
-
-fn read_work_write(seller: &mut Seller, work: &mut dyn FnMut()) -> Result<Outcome> {
-    let stock = seller.stock(READ, &[])?;
-    if stock == 0 {
-        return Ok(Outcome::SoldOut);
-    }
-    // `guard.is_valid()` before the write would not help, because the process can also stop after that check.
-    work();
-    update_and_order(seller, (WRITE, &[stock - 1]), Outcome::Refused)
+    under_lock(seller, |seller, _| {
+        let stock = seller.stock(READ, &[])?;
+        if stock == 0 {
+            return Ok(Outcome::SoldOut);
+        }
+        // `guard.is_valid()` before the write would not help, because the process can also stop after that check.
+        work();
+        update_and_order(seller, (WRITE, &[stock - 1]), Outcome::Refused)
+    })
 }
 
 /// Does the same, and stores its fencing token first. The database refuses the write of an earlier owner.
 pub(super) fn fenced_lock(seller: &mut Seller, work: &mut dyn FnMut()) -> Result<Outcome> {
-    let guard = acquire(seller)?;
-    let outcome = claim_work_write(seller, guard.fencing_token().into(), work);
-    release(seller, guard);
-    outcome
-}
-
-fn claim_work_write(seller: &mut Seller, token: i64, work: &mut dyn FnMut()) -> Result<Outcome> {
-    let claim = "UPDATE inventory_example_products SET fence = ? WHERE id = 1 AND fence <= ?";
-    if seller.session.write(claim, &[token, token])? != Written::Rows(1) {
-        return Ok(Outcome::Refused);
-    }
-    let read = "SELECT stock FROM inventory_example_products WHERE id = 1 AND fence = ?";
-    let Some(row) = seller.session.read(read, &[token])? else {
-        return Ok(Outcome::Refused);
-    };
-    let stock = row[0];
-    if stock == 0 {
-        return Ok(Outcome::SoldOut);
-    }
-    work();
-    let update = "UPDATE inventory_example_products SET stock = ? WHERE id = 1 AND fence = ?";
-    update_and_order(seller, (update, &[stock - 1, token]), Outcome::Refused)
+    under_lock(seller, |seller, guard| {
+        let token = guard.fencing_token().into();
+        let claim = "UPDATE inventory_example_products SET fence = ? WHERE id = 1 AND fence <= ?";
+        if seller.session.write(claim, &[token, token])? != Written::Rows(1) {
+            return Ok(Outcome::Refused);
+        }
+        let read = "SELECT stock FROM inventory_example_products WHERE id = 1 AND fence = ?";
+        let Some(row) = seller.session.read(read, &[token])? else {
+            return Ok(Outcome::Refused);
+        };
+        let stock = row[0];
+        if stock == 0 {
+            return Ok(Outcome::SoldOut);
+        }
+        work();
+        let update = "UPDATE inventory_example_products SET stock = ? WHERE id = 1 AND fence = ?";
+        update_and_order(seller, (update, &[stock - 1, token]), Outcome::Refused)
+    })
 }
 
 /// Does the same, and asks in the transaction of the write for the lock, which is in the same database.
 ///
 /// No table needs a column for that. From the question to the commit, the next owner waits.
 pub(super) fn checked_lock(seller: &mut Seller, work: &mut dyn FnMut()) -> Result<Outcome> {
-    let guard = acquire(seller)?;
-    let outcome = read_work_check_write(seller, &guard, work);
-    release(seller, guard);
-    outcome
+    under_lock(seller, |seller, guard| {
+        let stock = seller.stock(READ, &[])?;
+        if stock == 0 {
+            return Ok(Outcome::SoldOut);
+        }
+        work();
+        seller.session.begin()?;
+        if !seller.session.holds(guard)? {
+            seller.session.run("ROLLBACK")?;
+            return Ok(Outcome::Refused);
+        }
+        finish(seller, (WRITE, &[stock - 1]), Outcome::Refused)
+    })
 }
 
-fn read_work_check_write(
+fn under_lock(
     seller: &mut Seller,
-    guard: &LockGuard,
-    work: &mut dyn FnMut(),
+    sell: impl FnOnce(&mut Seller, &LockGuard) -> Result<Outcome>,
 ) -> Result<Outcome> {
-    let stock = seller.stock(READ, &[])?;
-    if stock == 0 {
-        return Ok(Outcome::SoldOut);
-    }
-    work();
-    seller.session.begin()?;
-    if !seller.session.holds(guard)? {
-        seller.session.run("ROLLBACK")?;
-        return Ok(Outcome::Refused);
-    }
-    finish(seller, (WRITE, &[stock - 1]), Outcome::Refused)
-}
-
-fn acquire(seller: &Seller) -> Result<LockGuard> {
     let lock = seller.locks.lock("inventory:1").ttl(seller.ttl);
     let lock = lock.renew(seller.renew).wait(Wait::Forever);
-    Ok(seller.runtime.block_on(lock.acquire())?)
-}
-
-fn release(seller: &Seller, guard: LockGuard) {
+    let guard = seller.runtime.block_on(lock.acquire())?;
+    let outcome = sell(seller, &guard);
     // The work has ended. If the lock was lost, there is nothing to release.
     let _ = seller.runtime.block_on(guard.release());
+    outcome
 }
