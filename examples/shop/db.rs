@@ -9,7 +9,9 @@ mod rows;
 use std::fmt;
 use std::path::PathBuf;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params,
+};
 
 use crate::pool::Pool;
 
@@ -24,6 +26,9 @@ use self::rows::{night, order, product, shelf};
 /// token than the newer owner has stored, so the statement changes no row.
 const WRITE_BACK: &str =
     "UPDATE products SET stock = ?1, fence = ?2 WHERE lane = ?3 AND sku = ?4 AND fence <= ?2";
+
+/// Makes a value of a row.
+type ReadRow<T> = fn(&Row<'_>) -> rusqlite::Result<T>;
 
 #[derive(Clone)]
 pub(crate) struct Db {
@@ -120,18 +125,11 @@ impl Db {
     }
 
     pub(crate) async fn shelves(&self) -> Result<Vec<Shelf>, DbError> {
-        self.pool
-            .run(|c| {
-                let mut all = c.prepare(
-                    "SELECT p.lane, p.sku, p.name, p.cents, p.initial, p.stock,
-                            coalesce(sum(o.quantity), 0), count(o.id)
-                     FROM products p LEFT JOIN orders o ON o.lane = p.lane AND o.sku = p.sku
-                     GROUP BY p.lane, p.sku ORDER BY p.sku DESC, p.lane DESC",
-                )?;
-                let rows = all.query_map([], shelf)?;
-                Ok(rows.collect::<Result<_, _>>()?)
-            })
-            .await
+        let all = "SELECT p.lane, p.sku, p.name, p.cents, p.initial, p.stock,
+                          coalesce(sum(o.quantity), 0), count(o.id)
+                   FROM products p LEFT JOIN orders o ON o.lane = p.lane AND o.sku = p.sku
+                   GROUP BY p.lane, p.sku ORDER BY p.sku DESC, p.lane DESC";
+        self.all(all, (), shelf).await
     }
 
     /// Writes the report of a day: the orders with the kit since the last report.
@@ -154,26 +152,32 @@ impl Db {
 
     /// Returns the newest reports first.
     pub(crate) async fn nights(&self, at_most: u32) -> Result<Vec<Night>, DbError> {
-        self.pool
-            .run(move |c| {
-                let mut newest = c.prepare(
-                    "SELECT ends, orders, cents, port FROM nights ORDER BY ends DESC LIMIT ?1",
-                )?;
-                let rows = newest.query_map([at_most], night)?;
-                Ok(rows.collect::<Result<_, _>>()?)
-            })
-            .await
+        let newest = "SELECT ends, orders, cents, port FROM nights ORDER BY ends DESC LIMIT ?1";
+        self.all(newest, [at_most], night).await
     }
 
     /// Returns the newest orders first.
     pub(crate) async fn orders(&self, at_most: u32) -> Result<Vec<Order>, DbError> {
+        let newest = "SELECT id, lane, sku, user, quantity, cents, fence, created_at
+                      FROM orders ORDER BY id DESC LIMIT ?1";
+        self.all(newest, [at_most], order).await
+    }
+
+    /// Returns all rows of a query.
+    async fn all<T, P>(
+        &self,
+        query: &'static str,
+        values: P,
+        row: ReadRow<T>,
+    ) -> Result<Vec<T>, DbError>
+    where
+        T: Send + 'static,
+        P: Params + Send + 'static,
+    {
         self.pool
             .run(move |c| {
-                let mut newest = c.prepare(
-                    "SELECT id, lane, sku, user, quantity, cents, fence, created_at
-                     FROM orders ORDER BY id DESC LIMIT ?1",
-                )?;
-                let rows = newest.query_map([at_most], order)?;
+                let mut query = c.prepare(query)?;
+                let rows = query.query_map(values, row)?;
                 Ok(rows.collect::<Result<_, _>>()?)
             })
             .await

@@ -33,13 +33,8 @@ impl Db {
     }
 
     pub(crate) async fn cards(&self) -> Result<Vec<Card>, DbError> {
-        self.pool
-            .run(|c| {
-                let mut all = c.prepare("SELECT name, cents, fence FROM cards ORDER BY name")?;
-                let rows = all.query_map([], card)?;
-                Ok(rows.collect::<Result<_, _>>()?)
-            })
-            .await
+        let all = "SELECT name, cents, fence FROM cards ORDER BY name";
+        self.all(all, (), card).await
     }
 
     /// Writes both cards back, or neither.

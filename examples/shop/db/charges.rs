@@ -31,14 +31,8 @@ impl Charge {
 impl Db {
     /// Returns the newest charges first.
     pub(crate) async fn charges(&self, at_most: u32) -> Result<Vec<Charge>, DbError> {
-        self.pool
-            .run(move |c| {
-                let mut newest =
-                    c.prepare("SELECT id, user, cents FROM charges ORDER BY id DESC LIMIT ?1")?;
-                let rows = newest.query_map([at_most], charge)?;
-                Ok(rows.collect::<Result<_, _>>()?)
-            })
-            .await
+        let newest = "SELECT id, user, cents FROM charges ORDER BY id DESC LIMIT ?1";
+        self.all(newest, [at_most], charge).await
     }
 }
 
