@@ -17,7 +17,8 @@
 //! | 130, 143 | Ctrl-C or SIGTERM stopped the job, and its lock was released |
 
 mod outcome;
-mod stopped;
+#[path = "../shutdown.rs"]
+mod shutdown;
 #[cfg(test)]
 mod tests;
 
@@ -45,7 +46,7 @@ const TIME_OF_A_STEP: Duration = Duration::from_millis(200);
 #[tokio::main]
 async fn main() -> ExitCode {
     // The handlers of the signals are installed before the lock is asked for.
-    let stopped = stopped::by_signal();
+    let stopped = shutdown::requested();
     let outcome = match settings() {
         Ok((locks, steps)) => {
             let outcome = tokio::select! {

@@ -31,10 +31,10 @@ mod plain;
 mod pool;
 mod redis_server;
 mod serve;
+#[path = "../shutdown.rs"]
 mod shutdown;
 #[path = "../sqlite.rs"]
 mod sqlite;
-mod temp;
 mod transfers;
 mod views;
 #[path = "../wal.rs"]

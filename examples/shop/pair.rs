@@ -15,7 +15,6 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::config::{Config, store_name};
 use crate::kill;
 use crate::shutdown;
-use crate::temp::TempFile;
 
 /// The pause before a child is started again.
 ///
@@ -28,8 +27,9 @@ const AWAY: Duration = Duration::from_secs(1);
 const ENDING: Duration = Duration::from_secs(20);
 
 pub(crate) async fn run(config: Config) -> Result<(), Box<dyn Error>> {
-    let temporary = TempFile::new("sqlite")?;
-    let db = config.db.as_deref().unwrap_or(temporary.path());
+    let folder = tempfile::tempdir()?;
+    let temporary = folder.path().join("shop.sqlite");
+    let db = config.db.as_deref().unwrap_or(&temporary);
     match config.store_url {
         Some(url) if url.starts_with("memory:") => {
             Err("--pair needs a Redis or a PostgreSQL, because two processes cannot share a store in memory".into())
@@ -60,7 +60,7 @@ async fn serve(port: u16, url: &str, remark: &str, db: &Path) -> Result<(), Box<
         store_name(Some(url)),
     );
     tokio::select! {
-        () = asked => {}
+        _ = asked => {}
         () = keep(&mut first, here, twin, url, db) => {}
         () = keep(&mut second, twin, here, url, db) => {}
     }

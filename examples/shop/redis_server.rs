@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::io::Write;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -15,7 +16,6 @@ use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
 use crate::lifeline::Lifeline;
-use crate::temp::TempFile;
 
 const START: Duration = Duration::from_secs(10);
 
@@ -27,9 +27,9 @@ const GRACE_OF_ORPHANS: Duration = Duration::from_secs(3);
 
 /// Runs a redis-server until the parent says `quit` or has gone.
 pub(crate) async fn keep(program: &str) -> Result<(), Box<dyn Error>> {
-    let folder = TempFile::new("rdb")?;
+    let folder = tempfile::tempdir()?;
     let mut parent = Lifeline::to_parent();
-    let (port, mut server) = start_on_a_free_port(program, &folder).await?;
+    let (port, mut server) = start_on_a_free_port(program, folder.path()).await?;
     let mut out = std::io::stdout();
     writeln!(out, "ready redis://127.0.0.1:{port}")?;
     out.flush()?;
@@ -40,7 +40,7 @@ pub(crate) async fn keep(program: &str) -> Result<(), Box<dyn Error>> {
             status = server.wait() => {
                 eprintln!("shop: {program} has ended ({}); the shop starts it again", status?);
                 sleep(PAUSE_BEFORE_RESTART).await;
-                server = start(program, port, &folder).await?;
+                server = start(program, port, folder.path()).await?;
             }
         }
     };
@@ -57,7 +57,7 @@ pub(crate) async fn keep(program: &str) -> Result<(), Box<dyn Error>> {
 /// another port.
 async fn start_on_a_free_port(
     program: &str,
-    folder: &TempFile,
+    folder: &Path,
 ) -> Result<(u16, Child), Box<dyn Error>> {
     let mut last = "no free port".into();
     for _ in 0..5 {
@@ -70,7 +70,7 @@ async fn start_on_a_free_port(
     Err(last)
 }
 
-async fn start(program: &str, port: u16, folder: &TempFile) -> Result<Child, Box<dyn Error>> {
+async fn start(program: &str, port: u16, folder: &Path) -> Result<Child, Box<dyn Error>> {
     let mut server = Command::new(program)
         .args([
             "--port",
@@ -83,7 +83,7 @@ async fn start(program: &str, port: u16, folder: &TempFile) -> Result<Child, Box
             "no",
         ])
         .arg("--dir")
-        .arg(folder.folder())
+        .arg(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .kill_on_drop(true)

@@ -18,7 +18,6 @@ use crate::nights;
 use crate::pool;
 use crate::shutdown;
 use crate::sqlite::Sqlite;
-use crate::temp::TempFile;
 
 /// The time that requests under way have when the shop is asked to stop.
 const LAST_REQUESTS: Duration = Duration::from_secs(10);
@@ -42,16 +41,14 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
     let locks = LockManager::connect(url.unwrap_or("memory:"))
         .await
         .map_err(|error| format!("the store of the locks ({}): {error}", store_name(url)))?;
-    let temporary = if config.db.is_none() {
-        Some(TempFile::new("sqlite")?)
-    } else {
-        None
+    // SQLite puts its journal beside the file, so the file has a folder, which is removed at the end.
+    let (path, _folder) = match config.db.clone() {
+        Some(path) => (path, None),
+        None => {
+            let folder = tempfile::tempdir()?;
+            (folder.path().join("shop.sqlite"), Some(folder))
+        }
     };
-    let path = config
-        .db
-        .clone()
-        .or_else(|| temporary.as_ref().map(|file| file.path().to_owned()));
-    let path = path.unwrap_or_default();
     let db = Db::open(path.clone()).await?;
     let once = Sqlite::new(pool::open(&path)?);
     lock_core::once::create_table(&once).await?;
@@ -136,7 +133,7 @@ fn stop_signal(parent: Option<Lifeline>, shop: &Shop) -> watch::Receiver<bool> {
     let requested = shutdown::requested();
     tokio::spawn(async move {
         tokio::select! {
-            () = requested => {}
+            _ = requested => {}
             () = orphaned(parent, &peer) => {}
         }
         let _ = stop.send(true);

@@ -1,14 +1,20 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Db, DbError, Lane, Sale};
-use crate::temp::TempFile;
+use tempfile::TempDir;
 
-async fn fresh() -> (Db, TempFile) {
-    let file = TempFile::new("sqlite").expect("a temporary file");
+use super::{Db, DbError, Lane, Sale};
+
+async fn fresh() -> (Db, TempDir) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     (
-        Db::open(file.path().to_owned()).await.expect("a database"),
-        file,
+        Db::open(file_in(&folder)).await.expect("a database"),
+        folder,
     )
+}
+
+fn file_in(folder: &TempDir) -> PathBuf {
+    folder.path().join("shop.sqlite")
 }
 
 fn sale(stock_left: i64, fence: i64) -> Sale {
@@ -34,7 +40,7 @@ async fn stock(db: &Db) -> (i64, i64) {
 
 #[tokio::test]
 async fn a_sale_writes_the_stock_the_fence_and_the_order() {
-    let (db, _file) = fresh().await;
+    let (db, _folder) = fresh().await;
     let order = db.sell(sale(9, 100)).await.expect("a sale");
     assert_eq!(order.fencing_token, 100);
     assert_eq!(stock(&db).await, (9, 100));
@@ -43,7 +49,7 @@ async fn a_sale_writes_the_stock_the_fence_and_the_order() {
 
 #[tokio::test]
 async fn a_write_with_an_older_fence_is_refused_and_leaves_nothing() {
-    let (db, _file) = fresh().await;
+    let (db, _folder) = fresh().await;
     db.sell(sale(9, 200)).await.expect("the newer owner's sale");
     let late = db.sell(sale(3, 199)).await;
     assert!(
@@ -62,7 +68,7 @@ async fn a_write_with_an_older_fence_is_refused_and_leaves_nothing() {
 
 #[tokio::test]
 async fn one_owner_may_write_twice_with_its_fence() {
-    let (db, _file) = fresh().await;
+    let (db, _folder) = fresh().await;
     db.sell(sale(9, 100)).await.expect("the first");
     db.sell(sale(8, 100)).await.expect("the second");
     assert_eq!(stock(&db).await, (8, 100));
@@ -70,7 +76,7 @@ async fn one_owner_may_write_twice_with_its_fence() {
 
 #[tokio::test]
 async fn a_restock_fills_the_shelf_and_keeps_the_fence() {
-    let (db, _file) = fresh().await;
+    let (db, _folder) = fresh().await;
     db.sell(sale(0, 100)).await.expect("a sale");
     db.restock(Lane::Locked, "mug", Some(101))
         .await
@@ -83,7 +89,7 @@ async fn a_restock_fills_the_shelf_and_keeps_the_fence() {
 
 #[tokio::test]
 async fn an_unknown_product_is_told_apart_from_a_stale_fence() {
-    let (db, _file) = fresh().await;
+    let (db, _folder) = fresh().await;
     let unknown = Sale {
         sku: "rocket".to_owned(),
         ..sale(1, 1)
@@ -99,7 +105,7 @@ async fn an_unknown_product_is_told_apart_from_a_stale_fence() {
 
 #[tokio::test]
 async fn a_shelf_counts_the_number_sold_beyond_its_stock() {
-    let (db, _file) = fresh().await;
+    let (db, _folder) = fresh().await;
     for _ in 0..12 {
         db.sell(sale(9, 1))
             .await
@@ -118,9 +124,9 @@ async fn a_shelf_counts_the_number_sold_beyond_its_stock() {
 
 #[tokio::test]
 async fn opening_one_file_many_times_at_once_gives_one_schema_and_one_stock() {
-    let file = TempFile::new("sqlite").expect("a temporary file");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let openings: Vec<_> = (0..16)
-        .map(|_| tokio::spawn(Db::open(file.path().to_owned())))
+        .map(|_| tokio::spawn(Db::open(file_in(&folder))))
         .collect();
     for opening in openings {
         let db = opening.await.expect("no panic").expect("a database");
@@ -130,12 +136,12 @@ async fn opening_one_file_many_times_at_once_gives_one_schema_and_one_stock() {
 
 #[tokio::test]
 async fn the_opening_of_a_new_file_waits_for_another_process_that_writes_to_it() {
-    let file = TempFile::new("sqlite").expect("a temporary file");
-    let other = rusqlite::Connection::open(file.path()).expect("the file");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let other = rusqlite::Connection::open(file_in(&folder)).expect("the file");
     other
         .execute_batch("BEGIN IMMEDIATE; CREATE TABLE of_another (id INTEGER)")
         .expect("the write lock");
-    let opening = tokio::spawn(Db::open(file.path().to_owned()));
+    let opening = tokio::spawn(Db::open(file_in(&folder)));
     tokio::time::sleep(Duration::from_millis(100)).await;
     other.execute_batch("COMMIT").expect("a commit");
     opening.await.expect("no panic").expect("a database");
@@ -143,10 +149,8 @@ async fn the_opening_of_a_new_file_waits_for_another_process_that_writes_to_it()
 
 #[tokio::test]
 async fn writes_through_two_openings_of_one_file_wait_for_each_other() {
-    let (first, file) = fresh().await;
-    let second = Db::open(file.path().to_owned())
-        .await
-        .expect("the same file");
+    let (first, folder) = fresh().await;
+    let second = Db::open(file_in(&folder)).await.expect("the same file");
     let sales: Vec<_> = (0..200)
         .map(|n| {
             let db = if n % 2 == 0 {
@@ -165,13 +169,13 @@ async fn writes_through_two_openings_of_one_file_wait_for_each_other() {
 
 #[tokio::test]
 async fn a_file_of_a_build_without_fences_of_prices_gets_them_when_it_is_opened() {
-    let (db, file) = fresh().await;
+    let (db, folder) = fresh().await;
     db.sell(sale(9, 100)).await.expect("a sale");
-    let older = rusqlite::Connection::open(file.path()).expect("the file");
+    let older = rusqlite::Connection::open(file_in(&folder)).expect("the file");
     let drop = "ALTER TABLE products DROP COLUMN price_fence";
     older.execute_batch(drop).expect("no such column");
     for fence in [5, 6] {
-        let db = Db::open(file.path().to_owned()).await.expect("a database");
+        let db = Db::open(file_in(&folder)).await.expect("a database");
         let price = db.set_price("mug".to_owned(), 1900, fence).await;
         price.expect("a price");
         let late = db.set_price("mug".to_owned(), 1800, fence - 1).await;

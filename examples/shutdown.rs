@@ -2,9 +2,10 @@
 
 /// Returns a future that ends with the number of the signal that asks this process to stop.
 ///
-/// The handlers are installed at the call and not at the first poll.
+/// The handlers are installed at the call and not at the first poll. The shop calls it before it prints the opening line, so
+/// that no signal after that line is missed.
 #[cfg(unix)]
-pub(crate) fn by_signal() -> impl Future<Output = u8> {
+pub(crate) fn requested() -> impl Future<Output = u8> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let heard = |kind: SignalKind, number| {
@@ -29,7 +30,7 @@ pub(crate) fn by_signal() -> impl Future<Output = u8> {
 
 /// Returns when Ctrl-C asks this process to stop.
 #[cfg(not(unix))]
-pub(crate) async fn by_signal() -> u8 {
+pub(crate) async fn requested() -> u8 {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
