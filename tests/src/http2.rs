@@ -7,7 +7,7 @@ use std::net::Shutdown;
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
-use h2::{Reason, RecvStream, SendStream};
+use h2::{Reason, SendStream};
 use http::{HeaderMap, Request};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -69,20 +69,18 @@ impl Connection {
         body: &str,
     ) -> io::Result<Response> {
         if body.is_empty() {
-            let stream = self.begin(method, path, headers, Body::None).await?;
-            return stream.answer().await?.whole().await;
+            return self.begin(method, path, headers).await?.answer().await;
         }
-        let mut stream = self.begin(method, path, headers, Body::ToCome).await?;
+        let mut stream = self.send_head(method, path, headers, false).await?;
         // A server may answer before it has read the whole request and reject the rest. The answer
         // decides.
-        let sent = stream.send(body, true);
-        match stream.answer().await {
-            Ok(answer) => answer.whole().await,
-            Err(error) => Err(sent.err().unwrap_or(error)),
-        }
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        let sent = stream.body.send_data(body, true).map_err(failed);
+        let answer = stream.answer().await;
+        answer.map_err(|error| sent.err().unwrap_or(error))
     }
 
-    /// Sends the head of a request; without a body, that is the whole request.
+    /// Sends a whole request without a body, and does not wait for the answer.
     ///
     /// # Errors
     ///
@@ -92,7 +90,20 @@ impl Connection {
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
-        body: Body,
+    ) -> io::Result<Stream> {
+        self.send_head(method, path, headers, true).await
+    }
+
+    /// Sends the head of a request.
+    ///
+    /// No body differs from an empty last part: before that part arrives, the server may have answered and
+    /// ended the stream.
+    async fn send_head(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        is_whole: bool,
     ) -> io::Result<Stream> {
         let mut head = Request::builder()
             .method(method)
@@ -104,7 +115,6 @@ impl Connection {
             .body(())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let mut requests = self.requests.clone().ready().await.map_err(failed)?;
-        let is_whole = body == Body::None;
         let (answer, body) = requests.send_request(head, is_whole).map_err(failed)?;
         Ok(Stream { answer, body })
     }
@@ -123,18 +133,6 @@ impl Drop for Connection {
     }
 }
 
-/// Says whether a body follows the head of a request.
-///
-/// No body differs from an empty last part: before that part arrives, the server may have answered and
-/// ended the stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Body {
-    /// No body follows.
-    None,
-    /// The test sends the body in parts.
-    ToCome,
-}
-
 /// A request under way, which is reset if it is dropped before its answer has come.
 #[derive(Debug)]
 pub struct Stream {
@@ -143,86 +141,30 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Sends a part of the request's body, which may be the last one.
-    ///
-    /// # Errors
-    ///
-    /// If the stream has ended.
-    pub fn send(&mut self, part: &str, last: bool) -> io::Result<()> {
-        let part = Bytes::copy_from_slice(part.as_bytes());
-        self.body.send_data(part, last).map_err(failed)
-    }
-
     /// Sends RST_STREAM with CANCEL, as a browser does when its user leaves the page.
     pub fn reset(mut self) {
         self.body.send_reset(Reason::CANCEL);
-    }
-
-    /// Waits for the head of the answer.
-    ///
-    /// # Errors
-    ///
-    /// If the stream was reset, or the connection has ended.
-    pub async fn answer(self) -> io::Result<Answer> {
-        let (head, body) = self.answer.await.map_err(failed)?.into_parts();
-        Ok(Answer {
-            status: head.status.as_u16(),
-            headers: text(&head.headers),
-            body,
-            reset: self.body,
-        })
-    }
-}
-
-/// An answer whose body is still to come. Its stream is reset if the answer is dropped before that.
-#[derive(Debug)]
-pub struct Answer {
-    /// The status code.
-    pub status: u16,
-    /// The headers, with names in lower case; of a repeated header, the last value.
-    pub headers: BTreeMap<String, String>,
-    body: RecvStream,
-    reset: SendStream<Bytes>,
-}
-
-impl Answer {
-    /// Waits for the next piece of the body; `None` at its end.
-    ///
-    /// # Errors
-    ///
-    /// If the stream was reset, or the connection has ended.
-    pub async fn piece(&mut self) -> io::Result<Option<String>> {
-        let Some(piece) = self.body.data().await else {
-            return Ok(None);
-        };
-        let piece = piece.map_err(failed)?;
-        self.body
-            .flow_control()
-            .release_capacity(piece.len())
-            .map_err(failed)?;
-        Ok(Some(String::from_utf8_lossy(&piece).into_owned()))
     }
 
     /// Waits for the complete answer.
     ///
     /// # Errors
     ///
-    /// As [`Answer::piece`].
-    pub async fn whole(mut self) -> io::Result<Response> {
+    /// If the stream was reset, or the connection has ended.
+    pub async fn answer(self) -> io::Result<Response> {
+        let (head, mut answer) = self.answer.await.map_err(failed)?.into_parts();
         let mut body = String::new();
-        while let Some(piece) = self.piece().await? {
-            body.push_str(&piece);
+        while let Some(piece) = answer.data().await {
+            let piece = piece.map_err(failed)?;
+            let capacity = answer.flow_control().release_capacity(piece.len());
+            capacity.map_err(failed)?;
+            body.push_str(&String::from_utf8_lossy(&piece));
         }
         Ok(Response {
-            status: self.status,
-            headers: self.headers,
+            status: head.status.as_u16(),
+            headers: text(&head.headers),
             body,
         })
-    }
-
-    /// Sends RST_STREAM with CANCEL in the middle of the body.
-    pub fn reset(mut self) {
-        self.reset.send_reset(Reason::CANCEL);
     }
 }
 

@@ -210,4 +210,7 @@ async fn a_stream_that_is_reset_while_its_answer_is_sent_releases_the_lock() {
     assert_eq!(orders.drain(HOUR).await, 0);
     all_released(&locks).await;
     assert_eq!(store.taken(), 0);
+    let next = order(&client).await.expect("the connection goes on");
+    let drained = StatusCode::SERVICE_UNAVAILABLE;
+    assert_eq!(next.status(), drained, "its manager is drained");
 }

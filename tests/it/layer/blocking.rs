@@ -128,7 +128,7 @@ async fn no_two_writers_are_inside_although_clients_leave(url: &str) {
         let in_turn = [&here, &there].map(|server| {
             let port = server.port();
             tokio::spawn(async move {
-                let answer = Version::Http1.request_at(port, "POST", "/in-turn", &[], "");
+                let answer = Version::Http1.post(port, "/in-turn", &[]);
                 answer.await.expect("an answer").status
             })
         });

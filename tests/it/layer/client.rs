@@ -20,49 +20,31 @@ pub(super) enum Version {
 pub(super) const VERSIONS: [Version; 2] = [Version::Http1, Version::Http2];
 
 impl Version {
-    /// Sends a request on a connection of its own and returns the answer.
-    pub(super) async fn request(
-        self,
-        server: &Server,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> Response {
-        self.request_at(server.port(), method, path, headers, body)
-            .await
-            .unwrap_or_else(|error| panic!("no answer to {method} {path}: {error}"))
+    /// Sends one user's click on "place the order".
+    pub(super) async fn click(self, server: &Server, user: &str) -> Response {
+        let user_id = [("x-user-id", user)];
+        let answer = self.post(server.port(), "/orders", &user_id).await;
+        answer.unwrap_or_else(|error| panic!("no answer for {user}: {error}"))
     }
 
-    /// Sends a request to any port.
-    pub(super) async fn request_at(
+    /// Sends a request without a body on a connection of its own, and returns the answer.
+    pub(super) async fn post(
         self,
         port: u16,
-        method: &str,
         path: &str,
         headers: &[(&str, &str)],
-        body: &str,
     ) -> io::Result<Response> {
         let answer = async {
             match self {
-                Version::Http1 => http::request(port, method, path, headers, body).await,
+                Version::Http1 => http::post(port, path, headers, "").await,
                 Version::Http2 => {
                     let connection = http2::Connection::open(port).await?;
-                    connection.request(method, path, headers, body).await
+                    connection.request("POST", path, headers, "").await
                 }
             }
         };
         let answer = timeout(wait::PATIENCE, answer).await;
-        answer.unwrap_or_else(|_| panic!("{method} {path} is not answered: {self:?}"))
-    }
-
-    /// Sends one user's click on "place the order".
-    pub(super) async fn click(self, server: &Server, user: &str) -> Response {
-        self.post(server, &[("x-user-id", user)]).await
-    }
-
-    pub(super) async fn post(self, server: &Server, headers: &[(&str, &str)]) -> Response {
-        self.request(server, "POST", "/orders", headers, "").await
+        answer.unwrap_or_else(|_| panic!("{path} is not answered: {self:?}"))
     }
 }
 
@@ -99,52 +81,23 @@ enum Wire {
 }
 
 impl Leaves {
-    /// Sends a complete click.
+    /// Sends one user's click, and does not wait for the answer.
     pub(super) async fn click(self, server: &Server, user: &str) -> Leaver {
-        self.begin(server, "/orders", &[("x-user-id", user)], "", 0)
-            .await
-    }
-
-    /// Sends the beginning of a request whose body has the announced length.
-    pub(super) async fn begin(
-        self,
-        server: &Server,
-        path: &str,
-        headers: &[(&str, &str)],
-        part: &str,
-        length: usize,
-    ) -> Leaver {
-        let port = server.port();
+        let (port, headers) = (server.port(), [("x-user-id", user)]);
         let wire = match self {
             Leaves::WithFin | Leaves::WithReset | Leaves::HalfClosed => {
-                let address = ("127.0.0.1", port);
-                let mut stream = TcpStream::connect(address)
-                    .await
-                    .expect("the server listens");
-                let text = http::encode(port, "POST", path, headers, &" ".repeat(length));
-                let head = text.len() - length;
-                let text = format!("{}{part}", &text[..head]);
-                stream
-                    .write_all(text.as_bytes())
-                    .await
-                    .expect("the server reads");
+                let stream = TcpStream::connect(("127.0.0.1", port)).await;
+                let mut stream = stream.expect("the server listens");
+                let text = http::encode(port, "POST", "/orders", &headers, "");
+                let sent = stream.write_all(text.as_bytes()).await;
+                sent.expect("the server reads");
                 Wire::Http1(stream)
             }
             Leaves::ResettingItsStream | Leaves::ClosingHttp2 => {
-                let connection = http2::Connection::open(port)
-                    .await
-                    .expect("the server listens");
-                let body = match length {
-                    0 => http2::Body::None,
-                    _ => http2::Body::ToCome,
-                };
-                let begun = connection.begin("POST", path, headers, body).await;
-                let mut stream = begun.expect("the server reads");
-                if body == http2::Body::ToCome {
-                    stream
-                        .send(part, part.len() == length)
-                        .expect("the server reads");
-                }
+                let connection = http2::Connection::open(port).await;
+                let connection = connection.expect("the server listens");
+                let begun = connection.begin("POST", "/orders", &headers);
+                let stream = begun.await.expect("the server reads");
                 Wire::Http2(connection, stream)
             }
         };

@@ -3,44 +3,30 @@
 
 mod blocking;
 mod client;
-mod cooldowns;
 mod covered;
 mod disconnects;
 mod duplicates;
-mod keys;
-mod loss;
-#[cfg(feature = "metrics")]
-mod metrics;
-mod operations;
 mod outages;
-mod policies;
 mod processes;
 mod replay;
 mod server;
 mod soak;
 mod sources;
-mod strangers;
-mod streams;
 mod trips;
-mod unpolled;
 
 use std::time::Duration;
 
 use lock_core::LockManager;
-use lock_tests::http::{self, Response};
+use lock_tests::http::Response;
 use lock_tests::{RedisServer, wait};
 use lock_tower::LockLayer;
-use tokio::time::timeout;
 
+use client::Version;
 use server::{Gate, Server};
 
 /// Sends one user's click on "place the order".
 async fn click(server: &Server, user: &str) -> Response {
-    let headers = [("x-user-id", user)];
-    let answer = http::post(server.port(), "/orders", &headers, "");
-    let answer = timeout(wait::PATIENCE, answer).await;
-    let answer = answer.unwrap_or_else(|_| panic!("the click of {user} is not answered"));
-    answer.unwrap_or_else(|error| panic!("no answer for {user}: {error}"))
+    Version::Http1.click(server, user).await
 }
 
 /// Returns the layer with its default time limits, for the tests of outages.

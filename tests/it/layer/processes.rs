@@ -72,10 +72,8 @@ async fn killed_while_it_handles(version: Version) {
     let gate = Gate::open();
     let other = server_on(&redis, &gate).await;
     let (mut process, port) = serving(&redis);
-    let lost = tokio::spawn(async move {
-        let user = [("x-user-id", "42")];
-        version.request_at(port, "POST", "/orders", &user, "").await
-    });
+    let lost =
+        tokio::spawn(async move { version.post(port, "/orders", &[("x-user-id", "42")]).await });
     wait::eventually("the handler runs", async || says(&process, "handling")).await;
     let refused = click(&other, "42").await;
     assert_eq!((refused.status, &*code(&refused)), (409, "lock_busy"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::routing::post;
 use lock_core::LockManager;
@@ -15,7 +15,6 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tower_http::catch_panic::CatchPanicLayer;
 
 /// A server in this process. It ends when this value is dropped, and its handlers run on.
 pub(super) struct Server {
@@ -27,20 +26,14 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts a server with a handler behind the gate.
-    ///
-    /// The handler answers with the status in `x-answer`, or 201 without that header, or panics.
     pub(super) async fn start(locks: LockManager, layer: LockLayer, gate: &Gate) -> Server {
         let gate = gate.clone();
-        let create = move |lock: Option<LockContext>, headers: HeaderMap| async move {
+        let create = move |lock: Option<LockContext>| async move {
             gate.pass(lock).await;
-            let wanted = headers.get("x-answer").map(HeaderValue::as_bytes);
-            assert!(wanted != Some(b"panic"), "the click has asked for a panic");
-            let status = wanted.map_or(Ok(StatusCode::CREATED), StatusCode::from_bytes);
-            (status.expect("a status"), "an order")
+            (StatusCode::CREATED, "an order")
         };
         let app = Router::new()
-            .route("/orders", post(create.clone()).get(async || "orders"))
-            .route("/returns", post(create))
+            .route("/orders", post(create))
             .route_layer(layer);
         Server::serve(locks, app).await
     }
@@ -59,9 +52,6 @@ impl Server {
                 }
             }
         }));
-        // This layer is the outermost, so that a panic has passed through the lock layer before
-        // it becomes an answer.
-        let app = app.layer(CatchPanicLayer::new());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let app = app.into_make_service_with_connect_info::<SocketAddr>();
@@ -96,7 +86,7 @@ impl Drop for Server {
     }
 }
 
-/// Counts a request that is dropped, or panics, before its answer.
+/// Counts a request that is dropped before its answer.
 struct Leaving(Option<watch::Sender<usize>>);
 
 impl Leaving {
@@ -154,11 +144,6 @@ impl Gate {
     pub(super) async fn entered_anyhow(&self, handlers: usize) -> Option<LockContext> {
         reaches(&self.0.entered, handlers).await;
         self.0.lock.borrow().clone()
-    }
-
-    /// Waits until this many handlers have ended.
-    pub(super) async fn ended(&self, handlers: usize) {
-        reaches(&self.0.ended, handlers).await;
     }
 
     pub(super) fn counts(&self) -> (usize, usize) {

@@ -1,9 +1,7 @@
 //! Tests layers with replay on a real Redis.
 
-mod clients;
 mod processes;
 mod secrets;
-mod streams;
 mod trips;
 mod uploads;
 

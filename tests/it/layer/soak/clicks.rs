@@ -209,9 +209,7 @@ impl Click {
                     answer.await.map(Some)
                 }
                 (Version::Http2, Some(_)) => {
-                    let stream = connection
-                        .begin("POST", "/orders", &headers, http2::Body::None)
-                        .await?;
+                    let stream = connection.begin("POST", "/orders", &headers).await?;
                     tokio::task::yield_now().await;
                     stream.reset();
                     Ok(None)
