@@ -1,4 +1,4 @@
-//! The attribute on real functions, with the embedded store.
+//! The attribute on real functions, with the embedded store. `tests/editions` has functions of every shape.
 //!
 //! Each test has its own manager, in scope by `LockManager::scope` or named by `manager =`. So the
 //! tests of this file can run in parallel.
@@ -6,7 +6,6 @@
 #![cfg(feature = "macros")]
 
 mod arguments;
-mod control_flow;
 mod ending;
 mod forbidding;
 mod keys;
@@ -18,6 +17,5 @@ mod probe;
 mod reentry;
 mod refusal;
 mod send;
-mod shapes;
 mod size;
 mod stack;

@@ -1,26 +1,9 @@
-//! Functions that other macros and attributes make or change.
+//! Functions whose body another macro passes on, and two attributes on one function.
 
 use std::pin::Pin;
 use std::time::Duration;
 
 use lock_core::{Error, LockManager, distributed_lock};
-
-macro_rules! locked {
-    ($name:ident, $parameter:ident, $key:literal, $body:block) => {
-        #[distributed_lock(key = $key, ttl = "10s")]
-        async fn $name($parameter: u64, hidden: u64) -> Result<u64, Error> {
-            let below: Result<u64, Error> = $body;
-            Ok(below? + hidden)
-        }
-    };
-    ($name:ident) => {
-        #[distributed_lock(key = "inside:<hidden>", ttl = "10s", guard = lock)]
-        async fn $name(hidden: u64) -> Result<u64, Error> {
-            assert!(lock.is_valid());
-            Ok(hidden)
-        }
-    };
-}
 
 macro_rules! whole {
     ($name:ident($parameter:ident: $type:ty), $key:literal, $returned:ty, $body:block) => {
@@ -56,16 +39,6 @@ async fn a_block_that_macro_rules_pass_on_is_a_body() {
     assert_eq!(locks.scope(of_a_block_in_a_box(7)).await.expect("free"), 9);
 }
 
-locked!(made, uid, "made:<uid>", { Ok(uid) });
-locked!(made_inside);
-
-#[tokio::test]
-async fn functions_made_by_macro_rules_resolve_names_hygienically() {
-    let locks = LockManager::in_memory();
-    assert_eq!(locks.scope(made(1, 2)).await.expect("free"), 3);
-    assert_eq!(locks.scope(made_inside(4)).await.expect("free"), 4);
-}
-
 #[distributed_lock(key = "first:<a>", ttl = "10s", guard = outer)]
 #[distributed_lock(key = "second:<a>", ttl = "10s", guard = inner)]
 async fn stacked(a: u8) -> Result<(String, String), Error> {
@@ -94,47 +67,4 @@ async fn two_attributes_stack_and_the_nearest_to_the_function_is_acquired_first(
         .expect("free");
     let error = locks.scope(stacked(1)).await.expect_err("both are held");
     assert_eq!(error.key(), Some("second:1"));
-}
-
-#[distributed_lock(key = "conditional:<a>", ttl = "10s")]
-async fn conditional(
-    a: u8,
-    #[cfg(any())] missing: Missing,
-    #[cfg(not(any()))] present: u8,
-    #[cfg(any())] (_, gone): (u8, Missing),
-) -> Result<u8, Error> {
-    Ok(a + present)
-}
-
-#[tokio::test]
-async fn a_parameter_removed_by_cfg_is_absent() {
-    let locks = LockManager::in_memory();
-    assert_eq!(locks.scope(conditional(1, 2)).await.expect("free"), 3);
-}
-
-/// The body uses names that the expansion uses too.
-#[distributed_lock(key = "hygiene:<__lock_key>", ttl = "10s", guard = handle)]
-async fn hygiene(
-    __lock_key: u8,
-    request: u8,
-    body: u8,
-    error: u8,
-    outcome: u8,
-) -> Result<u8, Error> {
-    assert!(handle.is_valid());
-    Ok(__lock_key + request + body + error + outcome)
-}
-
-#[tokio::test]
-async fn no_name_of_the_expansion_conflicts_with_the_body() {
-    let locks = LockManager::in_memory();
-    assert_eq!(locks.scope(hygiene(1, 2, 3, 4, 5)).await.expect("free"), 15);
-}
-
-/// The attribute stands above `#[tokio::test]`, which makes a plain function of the function.
-#[distributed_lock(key = "test", ttl = "10s", manager = LockManager::in_memory(), guard = lock)]
-#[tokio::test]
-async fn a_test_function_may_have_the_attribute() -> Result<(), Error> {
-    assert!(lock.is_valid());
-    Ok(())
 }

@@ -69,10 +69,10 @@ pub struct Counter {
 impl Counter {
     /// `&mut self` in the box.
     #[distributed_lock(key = "counter:<by>", ttl = "10s", guard = lock)]
-    pub fn add<'a>(
-        &'a mut self,
+    pub fn add(
+        &mut self,
         by: u64,
-    ) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
         Box::pin(async move {
             at_work().await;
             assert!(lock.is_valid());

@@ -83,14 +83,14 @@ pub async fn count(counts: &mut BTreeMap<&'_ str, u64>, word: &'static str) -> R
     Ok(*count)
 }
 
-/// `impl Trait` as a parameter.
-#[distributed_lock(key = "impl:<name>", ttl = "10s")]
-pub async fn takes_any(
+/// `impl Trait` as a parameter, beside type parameters.
+#[distributed_lock(key = "impl:<name>:<N>", ttl = "10s")]
+pub async fn takes_any<T: Into<u64>, const N: usize>(
     name: impl Display,
-    items: impl IntoIterator<Item = u64>,
+    items: impl FnOnce() -> [T; N],
 ) -> Result<u64, Error> {
     at_work().await;
-    Ok(items.into_iter().sum())
+    Ok(items().map(Into::into).iter().sum())
 }
 
 /// `impl Trait` as the return type.
@@ -105,6 +105,13 @@ pub async fn gives_some(up_to: u64) -> Result<impl Iterator<Item = u64> + Debug,
 pub async fn gives_deep() -> Result<(Option<impl Fn(u64) -> u64>, Vec<impl Display>), Error> {
     at_work().await;
     Ok((Some(|n| n + 1), vec!["a"]))
+}
+
+/// `impl Trait` inside a trait object.
+#[distributed_lock(key = "hidden:<n>", ttl = "10s")]
+pub async fn hidden(n: u64) -> Result<Box<dyn Iterator<Item = impl Display>>, Error> {
+    at_work().await;
+    Ok(Box::new(0..n))
 }
 
 /// A closure over every lifetime.
@@ -193,8 +200,8 @@ mod tests {
 
     #[tokio::test]
     async fn impl_trait_and_closures_work() {
-        let done = locked("impl:x", takes_any("x", [1, 2]), takes_any("x", [3, 4])).await;
-        assert_eq!(done.expect("free"), 3);
+        let call = || takes_any("x", || [1_u8, 2]);
+        assert_eq!(locked("impl:x:2", call(), call()).await.expect("free"), 3);
         let done = locked("gives:4", gives_some(4), gives_some(4)).await;
         assert_eq!(done.expect("free").sum::<u64>(), 6);
         let (f, texts) = locked("deep", gives_deep(), gives_deep())
@@ -202,6 +209,9 @@ mod tests {
             .expect("free");
         assert_eq!(f.expect("some")(1), 2);
         assert_eq!(texts[0].to_string(), "a");
+        let items = locked("hidden:3", hidden(3), hidden(3)).await;
+        let items = items.expect("free").map(|item| item.to_string());
+        assert_eq!(items.collect::<String>(), "012");
         let call = || with_closure("a b".into(), |text| &text[1..]);
         assert_eq!(
             locked("closure:a%20b", call(), call()).await.expect("free"),
