@@ -1,4 +1,4 @@
-//! Tests owners that are separate processes: killed, stopped, and many at once.
+//! Tests owners that are separate processes and are stopped.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -43,43 +43,6 @@ async fn parent() -> Option<LockManager> {
 
 fn ttl() -> Duration {
     Duration::from_secs(1)
-}
-
-#[tokio::test]
-#[ignore = "a process that other tests start"]
-async fn holds_until_killed() {
-    let Some(locks) = parent().await else { return };
-    let guard = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
-    println!("\nholding");
-    guard.lost().await;
-    println!("\nlost");
-}
-
-#[tokio::test]
-async fn a_lock_whose_process_was_killed_can_be_taken_when_it_has_run_out() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
-    let mut owner = process("redis::processes::holds_until_killed", &server);
-    says(&owner, "holding");
-    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("the waiter is queued", async || {
-        server.keys().iter().any(|key| key.contains("!q"))
-    })
-    .await;
-    owner.kill();
-    let left = server
-        .time_to_live("lockkit:k")
-        .expect("the lock was not released");
-    // The margin is for the machine. The test tells the ttl from the timer of last resort.
-    let guard = timeout(left + Duration::from_secs(5), waiter).await;
-    guard
-        .expect("in time")
-        .expect("no panic")
-        .expect("free")
-        .release()
-        .await
-        .expect("held");
 }
 
 /// Stops this process, and returns when it continues, more than half a ttl later.
@@ -183,56 +146,6 @@ async fn the_first_check_after_a_stop_says_lost() {
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
-async fn increments_a_counter_without_atomics() {
-    let Some(locks) = parent().await else { return };
-    let url = std::env::var(SERVER).expect("set");
-    let client = lock_core::redis1::Client::open(url).expect("a URL");
-    let mut counter = client.get_connection().expect("a connection");
-    for _ in 0..50 {
-        let request = locks.lock("counter").ttl(long()).wait(Wait::Forever);
-        let guard = request.acquire().await.expect("its turn");
-        let read = lock_core::redis1::cmd("GET")
-            .arg("n")
-            .query::<Option<u64>>(&mut counter);
-        let next = read.expect("an answer").unwrap_or(0) + 1;
-        tokio::task::yield_now().await;
-        let written = lock_core::redis1::cmd("SET")
-            .arg("n")
-            .arg(next)
-            .exec(&mut counter);
-        written.expect("an answer");
-        drop(guard);
-    }
-    locks.drain(wait::PATIENCE).await;
-    println!("\ndone");
-}
-
-#[tokio::test]
-async fn four_processes_count_to_two_hundred_by_reading_and_writing() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let counting: Vec<_> = (0..4)
-        .map(|_| {
-            process(
-                "redis::processes::increments_a_counter_without_atomics",
-                &server,
-            )
-        })
-        .collect();
-    for process in &counting {
-        says(process, "done");
-    }
-    assert_eq!(server.get("n").as_deref(), Some("200"));
-    assert!(
-        !server
-            .keys()
-            .iter()
-            .any(|key| key.starts_with("lockkit:counter"))
-    );
-}
-
-#[tokio::test]
-#[ignore = "a process that other tests start"]
 async fn installs_in_one_runtime_and_locks_in_others() {
     let Some(locks) = parent().await else { return };
     locks.install().expect("the first installation");
@@ -274,48 +187,4 @@ async fn an_installed_manager_serves_every_later_runtime() {
         "done",
     );
     assert!(server.commandstats().get("evalsha") >= Some(&10));
-}
-
-#[tokio::test]
-#[ignore = "a process that other tests start"]
-async fn leaves_a_waiter_alone_and_then_wants_the_lock() {
-    let Some(locks) = parent().await else { return };
-    let mut waiter = pin!(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    // The waiter is polled until it is refused and queued, and never again.
-    for _ in 0..200 {
-        let pending = poll_fn(|context| Poll::Ready(waiter.as_mut().poll(context).is_pending()));
-        assert!(pending.await, "the waiter is pending");
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    println!("\nleft alone");
-    loop {
-        match locks.lock("k").ttl(long()).try_acquire().await {
-            Ok(Some(guard)) => {
-                guard.release().await.expect("held");
-                println!("\nhad it");
-            }
-            Ok(None) => {}
-            Err(error) => println!("\nfailed: {error}"),
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
-#[tokio::test]
-async fn a_waiter_that_is_not_polled_blocks_neither_its_own_process_nor_another() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
-    let owner = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    let other = process(
-        "redis::processes::leaves_a_waiter_alone_and_then_wants_the_lock",
-        &server,
-    );
-    says(&other, "left alone");
-    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    owner.release().await.expect("held");
-    let guard = timeout(wait::PATIENCE, waiter).await.expect("its turn");
-    drop(guard.expect("no panic").expect("free"));
-    says(&other, "had it");
-    assert!(!other.output().contains("failed"), "{}", other.output());
 }
