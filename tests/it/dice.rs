@@ -22,14 +22,19 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
+    /// Draws a number below the number of sides.
+    pub(crate) fn throw(&mut self, sides: u64) -> u64 {
+        self.next() % sides
+    }
+
     /// Draws a number from `least` to `most`, both included.
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.next() % (most - least + 1)
+        least + self.throw(most - least + 1)
     }
 
     /// Draws an index of a list that has `count` elements.
     pub(crate) fn index(&mut self, count: usize) -> usize {
-        usize::try_from(self.next() % count as u64).expect("an index")
+        usize::try_from(self.throw(count as u64)).expect("an index")
     }
 
     pub(crate) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
@@ -38,6 +43,6 @@ impl Dice {
 
     /// Draws true in this many cases of a hundred.
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
+        self.throw(100) < percent
     }
 }

@@ -23,7 +23,6 @@ mod inventory;
 mod kinds;
 mod layer;
 mod layers;
-mod ledger;
 mod nightly;
 mod once;
 mod opentelemetry;

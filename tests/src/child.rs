@@ -62,6 +62,29 @@ impl ChildProcess {
         }
     }
 
+    /// Starts an ignored test of this binary, with these variables in its environment.
+    ///
+    /// # Panics
+    ///
+    /// As [`ChildProcess::spawn`].
+    #[track_caller]
+    pub fn of_test(test: &str, variables: &[(&str, &str)]) -> ChildProcess {
+        let mut command = ChildProcess::command_of_test(test);
+        command.envs(variables.iter().copied());
+        ChildProcess::spawn(command)
+    }
+
+    /// Returns the command that runs an ignored test of this binary.
+    ///
+    /// # Panics
+    ///
+    /// When the path of this binary is not known.
+    pub fn command_of_test(test: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("this binary"));
+        command.args(["--exact", test, "--ignored", "--nocapture"]);
+        command
+    }
+
     /// Returns the id of the process, which is also the id of its group.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -145,6 +168,38 @@ impl ChildProcess {
     /// `None` when there is no such line within `limit` or before the process ends.
     pub fn line(&self, limit: Duration, wanted: impl Fn(&str) -> bool) -> Option<String> {
         self.output.line(limit, wanted)
+    }
+
+    /// Waits until the process has printed this line.
+    ///
+    /// # Panics
+    ///
+    /// When the process ends without the line, or has not printed it after [`wait::PATIENCE`].
+    #[track_caller]
+    pub fn says(&self, words: &str) {
+        let line = self.line(wait::PATIENCE, |line| line == words);
+        assert!(
+            line.is_some(),
+            "the process has not printed {words:?}:\n{}",
+            self.output()
+        );
+    }
+
+    /// Returns whether the process has printed this line already.
+    pub fn has_said(&self, words: &str) -> bool {
+        self.line(Duration::ZERO, |line| line == words).is_some()
+    }
+
+    /// Returns the rest of the first line that begins with these words.
+    ///
+    /// # Panics
+    ///
+    /// As [`ChildProcess::says`].
+    #[track_caller]
+    pub fn tells(&self, words: &str) -> String {
+        let line = self.line(wait::PATIENCE, |line| line.starts_with(words));
+        let rest = line.and_then(|line| line.strip_prefix(words).map(str::to_owned));
+        rest.unwrap_or_else(|| panic!("no line begins with {words:?}:\n{}", self.output()))
     }
 
     /// Returns the output so far, of stdout and stderr.

@@ -13,6 +13,7 @@ use lock_tests::{needs, wait};
 use tokio::time::timeout;
 
 use super::{Fixture, long};
+use crate::dice::Dice;
 
 const TAKERS: u64 = 12;
 const ROUNDS: u64 = 150;
@@ -26,22 +27,10 @@ struct Guarded {
     entered: AtomicU64,
 }
 
-/// Dice that fall the same way in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn throw(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
-
 async fn taker(locks: LockManager, guarded: Arc<[Guarded; KEYS]>, seed: u64) {
-    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut dice = Dice::of(&[seed]);
     for _ in 0..ROUNDS {
-        let key = usize::try_from(dice.throw(KEYS as u64)).expect("small");
+        let key = dice.index(KEYS);
         let wait = match dice.throw(4) {
             0 => Wait::None,
             1 => Wait::For(Duration::from_millis(dice.throw(5))),

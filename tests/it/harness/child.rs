@@ -37,9 +37,7 @@ fn waiting_for_a_line_ends_with_the_output() {
 #[test]
 fn a_child_that_is_asked_to_end_ends_with_its_status() {
     let mut child = shell("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done");
-    child
-        .line(wait::PATIENCE, |line| line == "ready")
-        .expect("the trap is set");
+    child.says("ready");
     assert!(child.wait(Duration::ZERO).is_none());
     child.terminate();
     assert_eq!(
@@ -60,9 +58,7 @@ fn a_child_that_was_waited_for_has_its_whole_output() {
 fn a_killed_child_takes_its_own_children_with_it() {
     // The pipe of the output ends when the last process that can write to it has ended.
     let mut child = shell("sleep 60 & echo ready; wait");
-    child
-        .line(wait::PATIENCE, |line| line == "ready")
-        .expect("both run");
+    child.says("ready");
     child.kill();
     assert_eq!(child.line(Duration::MAX, |line| line == "never"), None);
 }
@@ -86,20 +82,10 @@ fn a_test_process_that_is_killed_leaves_no_server() {
     // This folder holds the files that the killed process cannot remove, and is removed with
     // the value.
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut command = Command::new(std::env::current_exe().expect("this binary"));
-    command
-        .args([
-            "--exact",
-            "harness::child::holds_a_server_until_killed",
-            "--ignored",
-            "--nocapture",
-        ])
-        .env("LOCK_TESTS_HOLD", "1")
-        .env("TMPDIR", folder.path());
-    let mut victim = ChildProcess::spawn(command);
-    let line = victim.line(wait::PATIENCE, |line| line.starts_with("holding "));
-    let line = line.unwrap_or_else(|| panic!("no server:\n{}", victim.output()));
-    let address = line["holding ".len()..].parse().expect("an address");
+    let test = "harness::child::holds_a_server_until_killed";
+    let place = folder.path().to_str().expect("a name");
+    let mut victim = ChildProcess::of_test(test, &[("LOCK_TESTS_HOLD", "1"), ("TMPDIR", place)]);
+    let address = victim.tells("holding ").parse().expect("an address");
     TcpStream::connect::<std::net::SocketAddr>(address).expect("the server listens");
 
     // The kill ends the test process only, because its server is in a process group of its

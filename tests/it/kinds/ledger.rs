@@ -10,19 +10,25 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lock_core::LockGuard;
+use rustix::time::{ClockId, clock_gettime};
 
-use crate::ledger::now;
+/// Returns the nanoseconds of a clock that all processes share and that is never set.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    let nanos = time.tv_sec * 1_000_000_000 + time.tv_nsec;
+    u64::try_from(nanos).expect("after the start")
+}
 
 /// A file with a line for each part of a claim. A line is written at once, behind the lines of other processes.
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     file: File,
     path: PathBuf,
     last: AtomicU64,
 }
 
 impl Ledger {
-    pub(super) fn open(folder: &Path) -> Ledger {
-        let path = folder.join("claims");
+    pub(crate) fn open(folder: &Path) -> Ledger {
+        let path = folder.join("ledger");
         let file = OpenOptions::new().create(true).append(true).open(&path);
         Ledger {
             file: file.expect("a ledger"),
@@ -31,32 +37,45 @@ impl Ledger {
         }
     }
 
-    /// Begins a claim of these keys. `hold`: the first claim of a lock that goes on; `limit`: how many may have each of
-    /// the keys, 0 for one alone.
-    pub(super) fn claim<'a>(
-        &'a self,
+    /// Begins a claim of one owner of one key, if its lock is still valid. The fencing token 0 stands for a client of
+    /// another library.
+    pub(crate) fn alone(&self, fence: u64, is_valid: impl FnOnce() -> bool) -> Option<Claim<'_>> {
+        let claim = self.claim(None, &["k".to_owned()], 0, fence);
+        claim.goes_on(is_valid).then_some(claim)
+    }
+
+    /// Begins the claim of a guard in the same way.
+    pub(crate) fn of(&self, guard: &LockGuard) -> Option<Claim<'_>> {
+        self.alone(u64::from(guard.fencing_token()), || guard.is_valid())
+    }
+
+    /// Makes a claim of these keys, which counts from now on once it goes on. `hold`: the first claim of a lock that goes
+    /// on; `limit`: how many may have each of the keys, 0 for one alone.
+    pub(super) fn claim(
+        &self,
         hold: Option<&str>,
         keys: &[String],
         limit: u32,
-        guard: &'a LockGuard,
-    ) -> Claim<'a> {
+        fence: u64,
+    ) -> Claim<'_> {
         let from = now();
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
         let hold = hold.map_or_else(|| name.clone(), str::to_owned);
-        let claim = Claim {
+        Claim {
             ledger: self,
-            guard,
-            rest: format!(
-                "{from} {} {limit} {hold} {}",
-                guard.fencing_token(),
-                keys.join(",")
-            ),
+            rest: format!("{from} {fence} {limit} {hold} {}", keys.join(",")),
             name,
             hold,
-        };
-        claim.goes_on();
-        claim
+        }
+    }
+
+    /// Compares the claims of all processes, and returns how many there were.
+    #[track_caller]
+    pub(crate) fn check(&self) -> usize {
+        let (claims, wrong) = self.judged();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        claims
     }
 
     /// Judges all claims. Returns how many there were, and what was wrong.
@@ -67,9 +86,8 @@ impl Ledger {
 }
 
 /// A claim, which its owner extends again and again.
-pub(super) struct Claim<'a> {
+pub(crate) struct Claim<'a> {
     ledger: &'a Ledger,
-    guard: &'a LockGuard,
     name: String,
     rest: String,
     pub(super) hold: String,
@@ -77,9 +95,9 @@ pub(super) struct Claim<'a> {
 
 impl Claim<'_> {
     /// Extends the claim to now. `false`: the lock is lost.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(crate) fn goes_on(&self, is_valid: impl FnOnce() -> bool) -> bool {
         let until = now();
-        let valid = self.guard.is_valid();
+        let valid = is_valid();
         if valid {
             let line = format!("{} {until} {}\n", self.name, self.rest);
             let mut file = &self.ledger.file;
@@ -135,6 +153,8 @@ fn judge(text: &str) -> (usize, Vec<String>) {
     for (key, mut spans) in by_key {
         spans.sort_by_key(|span| span.from);
         beside_one_another(key, &spans, &mut wrong);
+        // A client of another library has no token.
+        spans.retain(|span| span.fence > 0);
         tokens(key, &spans, &mut wrong);
     }
     (claims.len(), wrong)
@@ -228,6 +248,7 @@ mod tests {
         assert_eq!(wrong(&[(0, 10, 1, 0), (10, 20, 2, 0)]), 0);
         assert_eq!(wrong(&[(0, 10, 5, 2), (1, 9, 5, 2), (10, 20, 6, 0)]), 0);
         assert_eq!(wrong(&[(0, 10, 9, 2), (1, 9, 5, 2), (12, 13, 4, 2)]), 0);
+        assert_eq!(wrong(&[(0, 10, 1, 0), (10, 20, 0, 0), (20, 30, 2, 0)]), 0);
     }
 
     #[test]
@@ -235,6 +256,7 @@ mod tests {
         assert_eq!(wrong(&[(0, 10, 1, 0), (9, 20, 2, 0)]), 1);
         assert_eq!(wrong(&[(0, 10, 1, 9), (9, 20, 2, 0)]), 1);
         assert_eq!(wrong(&[(0, 10, 1, 0), (9, 20, 2, 9)]), 1);
+        assert_eq!(wrong(&[(0, 10, 1, 0), (9, 20, 0, 0)]), 1);
     }
 
     #[test]
@@ -248,5 +270,6 @@ mod tests {
         assert_eq!(wrong(&[(0, 10, 2, 0), (10, 20, 2, 0)]), 1);
         assert_eq!(wrong(&[(0, 10, 2, 5), (10, 20, 1, 0)]), 1);
         assert_eq!(wrong(&[(0, 10, 2, 0), (10, 20, 1, 5)]), 1);
+        assert_eq!(wrong(&[(0, 10, 2, 0), (10, 20, 0, 0), (20, 30, 1, 0)]), 1);
     }
 }

@@ -2,11 +2,10 @@
 //!
 //! `LOCK_TESTS_STORM` sets the seconds.
 
-mod ledger;
+pub(crate) mod ledger;
 mod stage;
 mod worker;
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use lock_core::operator::Forced;
@@ -34,18 +33,14 @@ fn span() -> Duration {
 }
 
 fn start(stage: &Stage, folder: &tempfile::TempDir, seed: u64) -> ChildProcess {
-    let mut command = Command::new(std::env::current_exe().expect("this binary"));
-    command
-        .args([
-            "--exact",
-            "kinds::worker::works_until_it_is_killed_or_told_to_stop",
-        ])
-        .args(["--ignored", "--nocapture"])
-        .env(SERVER, stage.urls())
-        .env(STAGE, format!("{:?}", stage.kind))
-        .env(FOLDER, folder.path())
-        .env(SEED, seed.to_string());
-    ChildProcess::spawn(command)
+    let test = "kinds::worker::works_until_it_is_killed_or_told_to_stop";
+    let variables = [
+        (SERVER, &*stage.urls()),
+        (STAGE, &format!("{:?}", stage.kind)),
+        (FOLDER, folder.path().to_str().expect("a name")),
+        (SEED, &seed.to_string()),
+    ];
+    ChildProcess::of_test(test, &variables)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -188,10 +188,11 @@ async fn works(
     guard: &LockGuard,
     dice: &mut Dice,
 ) -> String {
-    let claim = ledger.claim(hold, keys, limit, guard);
+    let claim = ledger.claim(hold, keys, limit, u64::from(guard.fencing_token()));
+    claim.goes_on(|| guard.is_valid());
     for _ in 0..dice.between(0, 4) {
         sleep(Duration::from_millis(1)).await;
-        if !claim.goes_on() {
+        if !claim.goes_on(|| guard.is_valid()) {
             break;
         }
     }

@@ -1,6 +1,5 @@
 //! Tests servers that are separate processes and are killed.
 
-use std::process::Command;
 use std::time::Duration;
 
 use lock_core::LockManager;
@@ -20,22 +19,15 @@ fn ttl() -> Duration {
 
 /// Starts the ignored test below in a process of its own.
 fn serving(redis: &RedisServer) -> (ChildProcess, u16) {
-    let mut command = Command::new(std::env::current_exe().expect("this binary"));
-    command
-        .args(["--exact", "layer::processes::serves_until_killed"])
-        .args(["--ignored", "--nocapture"])
-        .env(SERVER, redis.url());
-    let process = ChildProcess::spawn(command);
-    let line = process.line(wait::PATIENCE, |line| line.starts_with("serving "));
-    let line = line.unwrap_or_else(|| panic!("the process does not serve:\n{}", process.output()));
-    let port = line["serving ".len()..].parse().expect("a port");
+    let test = "layer::processes::serves_until_killed";
+    let process = ChildProcess::of_test(test, &[(SERVER, &redis.url())]);
+    let port = process.tells("serving ").parse().expect("a port");
     (process, port)
 }
 
-/// Returns whether the process has printed the line already. Waiting here would stop the
-/// client too.
-fn says(process: &ChildProcess, words: &str) -> bool {
-    process.line(Duration::ZERO, |line| line == words).is_some()
+/// Waits without blocking the thread, because that would stop the client too.
+pub(super) async fn says(process: &ChildProcess, words: &str) {
+    wait::eventually(words, async || process.has_said(words)).await;
 }
 
 #[tokio::test]
@@ -74,7 +66,7 @@ async fn killed_while_it_handles(version: Version) {
     let (mut process, port) = serving(&redis);
     let lost =
         tokio::spawn(async move { version.post(port, "/orders", &[("x-user-id", "42")]).await });
-    wait::eventually("the handler runs", async || says(&process, "handling")).await;
+    says(&process, "handling").await;
     let refused = click(&other, "42").await;
     assert_eq!((refused.status, &*code(&refused)), (409, "lock_busy"));
 
@@ -113,7 +105,7 @@ async fn a_frozen_server_does_not_undo_the_lock_of_the_next_one() {
     let (process, port) = serving(&redis);
     let frozen =
         tokio::spawn(async move { http::post(port, "/orders", &[("x-user-id", "42")], "").await });
-    wait::eventually("the handler runs", async || says(&process, "handling")).await;
+    says(&process, "handling").await;
     process.stop();
     wait::eventually("the lock has run out", async || {
         redis.get(&key("42")).is_none()
@@ -147,7 +139,7 @@ async fn a_process_logs_no_key_no_token_and_no_user_in_any_failure() {
         http::post(port, "/orders", &headers, "").await
     };
     let order = tokio::spawn(post("secret-user"));
-    wait::eventually("the handler runs", async || says(&process, "handling")).await;
+    says(&process, "handling").await;
     let token = redis.get(&key("secret-user")).expect("taken");
     let duplicate = post("secret-user").await.expect("an answer");
     assert_eq!(duplicate.status, 409);

@@ -5,11 +5,10 @@
 //! fencing token: only the check of the lock in the transaction can stop them.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use lock_core::Wait;
-use lock_tests::{ChildProcess, SqlServer, needs, wait};
+use lock_tests::{ChildProcess, SqlServer, needs};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
@@ -113,15 +112,13 @@ struct Frozen {
 impl Frozen {
     fn start(server: &SqlServer, number: u64, mode: &str) -> Frozen {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut command = Command::new(std::env::current_exe().expect("this binary"));
-        command
-            .args(["--exact", "postgres::frozen::writes_late"])
-            .args(["--ignored", "--nocapture"])
-            .env(URL, server.url())
-            .env(FOLDER, folder.path())
-            .env(MODE, format!("{number} {mode}"));
+        let variables = [
+            (URL, &*server.url()),
+            (FOLDER, folder.path().to_str().expect("a name")),
+            (MODE, &format!("{number} {mode}")),
+        ];
         Frozen {
-            process: ChildProcess::spawn(command),
+            process: ChildProcess::of_test("postgres::frozen::writes_late", &variables),
             folder,
             key: format!("account:{number}"),
         }
@@ -129,13 +126,7 @@ impl Frozen {
 
     /// Freezes the owner once, and has the next one write meanwhile.
     async fn round(&self, url: &str, round: u64) {
-        let says = |words: String| {
-            let line = tokio::task::block_in_place(|| {
-                let begins = |line: &str| line.starts_with(&words);
-                self.process.line(wait::PATIENCE, begins)
-            });
-            assert!(line.is_some(), "{words}:\n{}", self.process.output());
-        };
+        let says = |words: String| tokio::task::block_in_place(|| self.process.tells(&words));
         says(format!("ready {round}"));
         self.process.stop();
         let (locks, mut client) = (manager(url).await, client(url).await);

@@ -1,9 +1,7 @@
 //! Tests keys that a text of SQL cannot have, and the places where no key may appear.
 
-use std::process::Command;
-
 use lock_core::{LockKey, LockManager, Wait};
-use lock_tests::{ChildProcess, SqlServer, needs, wait};
+use lock_tests::{ChildProcess, SqlServer, needs};
 use tokio_postgres::NoTls;
 
 use super::table::row;
@@ -72,15 +70,10 @@ async fn says_all_that_it_has_to_say() {
 fn no_key_and_no_token_is_in_a_log_line_or_an_error() {
     needs!(postgres);
     let server = SqlServer::postgres();
-    let mut process = Command::new(std::env::current_exe().expect("this binary"));
-    process
-        .args(["--exact", "postgres::keys::says_all_that_it_has_to_say"])
-        .args(["--ignored", "--nocapture"])
-        .env(URL, server.url());
-    let process = ChildProcess::spawn(process);
-    let ends = process.line(wait::PATIENCE, |line| line == "all is said");
+    let test = "postgres::keys::says_all_that_it_has_to_say";
+    let process = ChildProcess::of_test(test, &[(URL, &server.url())]);
+    process.says("all is said");
     let text = process.output();
-    assert!(ends.is_some(), "{text}");
     let document = text.lines().find_map(|line| line.strip_prefix("document "));
     let document = document.expect("a document").to_owned();
     let others: Vec<_> = text

@@ -4,7 +4,6 @@ use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -66,13 +65,9 @@ fn two_candidates_never_lead_at_once_while_leaders_are_killed_and_stopped() {
     let ledger = folder.path().join("ledger");
     File::create(&ledger).expect("a folder to write in");
     let stands = || {
-        let mut command = Command::new(env::current_exe().expect("this binary"));
         let test = "redis::leaders::leads_and_writes_its_moments_down";
-        command
-            .args(["--exact", test, "--ignored", "--nocapture"])
-            .env(SERVER, server.url())
-            .env(LEDGER, &ledger);
-        ChildProcess::spawn(command)
+        let ledger = ledger.to_str().expect("a name");
+        ChildProcess::of_test(test, &[(SERVER, &server.url()), (LEDGER, ledger)])
     };
     let mut candidates = vec![stands(), stands(), stands()];
     let mut last = 0;

@@ -6,7 +6,7 @@ use lock_core::{LockManager, LockRequest, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::processes::{SERVER, process, says};
+use super::processes::{SERVER, process};
 use super::{long, manager, taken};
 
 fn all(locks: &LockManager, keys: &[&str]) -> LockRequest {
@@ -21,7 +21,7 @@ async fn a_waiter_whose_process_was_killed_holds_lower_keys_for_a_ttl_at_most() 
     let last = taken(&locks, "c", long()).await;
     let first = taken(&locks, "a", long()).await;
     let mut waiter = process("redis::lock_all_processes::waits_for_three_keys", &server);
-    says(&waiter, "waiting");
+    waiter.says("waiting");
     wait::eventually("it waits for the first key", async || {
         server.keys().contains(&"lockkit:!q:{a}".to_owned())
     })

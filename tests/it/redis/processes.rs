@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::process::Command;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -17,21 +16,7 @@ pub(super) const SERVER: &str = "LOCK_TESTS_SERVER";
 
 /// Starts this binary again, with one of its ignored tests.
 pub(super) fn process(test: &str, server: &RedisServer) -> ChildProcess {
-    let mut command = Command::new(std::env::current_exe().expect("this binary"));
-    command
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .env(SERVER, server.url());
-    ChildProcess::spawn(command)
-}
-
-#[track_caller]
-pub(super) fn says(process: &ChildProcess, words: &str) {
-    let line = process.line(wait::PATIENCE, |line| line == words);
-    assert!(
-        line.is_some(),
-        "the process has not printed {words:?}:\n{}",
-        process.output()
-    );
+    ChildProcess::of_test(test, &[(SERVER, &server.url())])
 }
 
 /// Connects to the server of the test that started this process.
@@ -98,14 +83,14 @@ async fn a_process_that_was_stopped_for_longer_than_its_ttl_does_nothing_more() 
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     let owner = process("redis::processes::works_until_stopped", &server);
-    says(&owner, "an effect under the lock");
+    owner.says("an effect under the lock");
     let next = timeout(
         wait::PATIENCE,
         locks.lock("k").ttl(long()).wait(Wait::Forever).acquire(),
     );
     let next = next.await.expect("the lease ran out").expect("free");
     owner.cont();
-    says(&owner, "lock_lost");
+    owner.says("lock_lost");
     let after = owner.output();
     assert_eq!(
         after.matches("an effect").count(),
@@ -137,11 +122,11 @@ async fn the_first_check_after_a_stop_says_lost() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = process("redis::processes::guards_until_stopped", &server);
-    says(&owner, "holding");
+    owner.says("holding");
     wait::until("the lock has run out", || server.get("lockkit:k").is_none());
     owner.cont();
-    says(&owner, "valid: false");
-    says(&owner, &format!("{:?}", ErrorKind::Lost));
+    owner.says("valid: false");
+    owner.says(&format!("{:?}", ErrorKind::Lost));
 }
 
 #[tokio::test]
@@ -179,12 +164,7 @@ async fn place_order(uid: u64) -> Result<u64, lock_core::Error> {
 async fn an_installed_manager_serves_every_later_runtime() {
     needs!(redis);
     let server = RedisServer::start();
-    says(
-        &process(
-            "redis::processes::installs_in_one_runtime_and_locks_in_others",
-            &server,
-        ),
-        "done",
-    );
+    let test = "redis::processes::installs_in_one_runtime_and_locks_in_others";
+    process(test, &server).says("done");
     assert!(server.commandstats().get("evalsha") >= Some(&10));
 }

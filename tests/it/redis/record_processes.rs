@@ -7,7 +7,7 @@ use lock_core::middleware::Forgotten;
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::processes::{SERVER, process, says};
+use super::processes::{SERVER, process};
 use super::records::{RECORD, recorded, scripts_run, stored};
 use super::{asked, keys, kind, long, manager, taken};
 
@@ -33,14 +33,14 @@ async fn a_process_that_was_stopped_stores_nothing_over_the_record_of_the_next_o
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     let owner = process("redis::record_processes::stores_when_it_continues", &server);
-    says(&owner, "holding");
+    owner.says("holding");
     owner.stop();
     let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
     let next = timeout(wait::PATIENCE, request.acquire()).await;
     let next = next.expect("in time").expect("its turn");
     owner.cont();
     // It stores nothing over a running owner.
-    says(&owner, "Lost Some(Lost)");
+    owner.says("Lost Some(Lost)");
     assert!(next.is_valid());
     next.remember("the second", long()).expect("in bounds");
     next.release().await.expect("held");
@@ -49,7 +49,7 @@ async fn a_process_that_was_stopped_stores_nothing_over_the_record_of_the_next_o
     // It stores nothing over the record of the next owner either.
     assert_eq!(locks.forget("k").await.expect("no fault"), Forgotten::Yes);
     let owner = process("redis::record_processes::stores_when_it_continues", &server);
-    says(&owner, "holding");
+    owner.says("holding");
     owner.stop();
     let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
     let next = timeout(wait::PATIENCE, request.acquire()).await;
@@ -57,7 +57,7 @@ async fn a_process_that_was_stopped_stores_nothing_over_the_record_of_the_next_o
     next.remember("the second", long()).expect("in bounds");
     next.release().await.expect("held");
     owner.cont();
-    says(&owner, "Lost Some(Lost)");
+    owner.says("Lost Some(Lost)");
     assert_eq!(recorded(&locks).await, Some("the second".into()));
 }
 
@@ -102,7 +102,7 @@ async fn five_hundred_waiting_duplicates_in_eight_processes_cost_one_question_fo
     guard.remember(RECORD, long()).expect("in bounds");
     guard.release().await.expect("held");
     for process in &processes {
-        says(process, &format!("{WAITERS} answered"));
+        process.says(&format!("{WAITERS} answered"));
     }
     assert_eq!(keys(&server), ["lockkit:k"], "the queue is gone");
     let told = asked(&server);

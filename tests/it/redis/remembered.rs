@@ -5,7 +5,7 @@ use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::manager;
-use super::processes::{SERVER, process, says};
+use super::processes::{SERVER, process};
 
 #[idempotent(key = "charge", ttl = "1s", remember = "1h", manager = locks)]
 async fn charge_and_hang(locks: &LockManager) -> Result<u64, Error> {
@@ -40,7 +40,7 @@ async fn a_call_whose_process_was_killed_between_effect_and_release_runs_again()
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     let mut killed = process("redis::remembered::is_killed_after_its_effect", &server);
-    says(&killed, "charged");
+    killed.says("charged");
     killed.kill();
     let again = timeout(wait::PATIENCE, charge(&locks)).await;
     assert_eq!(again.expect("in time").expect("free"), 2);

@@ -1,7 +1,6 @@
 //! Tests jobs whose ticks are counted by the server's clock: beside wrong clocks, crashes and waiters.
 
 use std::env;
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +10,7 @@ use lock_tests::{ChildProcess, RedisServer, ServerClock, needs, wait};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::processes::{SERVER, process, says};
+use super::processes::{SERVER, process};
 use super::{all_is_answered, asked, keys, long, manager};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -83,18 +82,13 @@ fn processes_whose_clocks_are_three_seconds_apart_run_each_tick_once() {
             true => clock.step_back(by),
             false => clock.step_ahead(by),
         }
-        let mut command = Command::new(env::current_exe().expect("this binary"));
         let test = "redis::schedules::runs_a_job_of_a_millisecond_each_second";
-        command
-            .args(["--exact", test, "--ignored", "--nocapture"])
-            .env(SERVER, server.url());
+        let mut command = ChildProcess::command_of_test(test);
+        command.env(SERVER, server.url());
         clock.applies_to(&mut command);
         let now = i128::try_from(millis(SystemTime::now())).expect("a time");
         let process = ChildProcess::spawn(command);
-        let shown = process.line(wait::PATIENCE, |line| line.starts_with("clock "));
-        let shown = shown.expect("a clock")[6..]
-            .parse::<i128>()
-            .expect("a time");
+        let shown: i128 = process.tells("clock ").parse().expect("a time");
         // The process may start late, and never early.
         assert!(
             shown - now >= i128::from(ahead) * 1000,
@@ -201,10 +195,7 @@ async fn a_run_whose_process_was_killed_is_repeated_only_by_a_process_that_comes
     needs!(redis);
     let server = RedisServer::start();
     let mut killed = process("redis::schedules::runs_until_it_is_killed", &server);
-    let line = killed.line(wait::PATIENCE, |line| line.starts_with("the tick ends "));
-    let ends = line.expect("it runs")[14..]
-        .parse::<u128>()
-        .expect("a time");
+    let ends: u128 = killed.tells("the tick ends ").parse().expect("a time");
     let waits = manager(&server.url()).await;
     all_is_answered(&waits).await;
     server.reset_stats();
@@ -291,7 +282,7 @@ async fn a_job_goes_on_when_its_server_was_down() {
     needs!(redis);
     let server = RedisServer::start();
     let job = process("redis::schedules::prints_the_runs_of_a_short_job", &server);
-    says(&job, "ran");
+    job.says("ran");
     server.kill();
     let before = job.output().matches("ran").count();
     server.start_again();

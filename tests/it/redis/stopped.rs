@@ -4,7 +4,6 @@
 //! of last resort fires after half of it, so a waiter that comes sooner was told. The tests print
 //! how much sooner.
 
-use std::process::Command;
 use std::time::Instant;
 
 use lock_core::Wait;
@@ -31,11 +30,8 @@ async fn waits() {
 async fn waiting(server: &RedisServer, count: usize) -> Vec<ChildProcess> {
     let mut processes = Vec::new();
     for process in 1..=count {
-        let mut command = Command::new(std::env::current_exe().expect("this binary"));
-        command
-            .args(["--exact", "redis::stopped::waits", "--ignored"])
-            .env(SERVER, server.url());
-        processes.push(ChildProcess::spawn(command));
+        let variables = [(SERVER, &*server.url())];
+        processes.push(ChildProcess::of_test("redis::stopped::waits", &variables));
         queued(server, process).await;
     }
     processes

@@ -1,12 +1,11 @@
 //! Tests tickets on a real server: their cost, answers that are lost or late, full memory, and several processes.
 
-use std::process::Command;
 use std::time::Duration;
 
 use lock_core::{Error, ErrorKind, LockGuard, LockManager, Ticket, Wait};
 use lock_tests::{ChildProcess, Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::processes::{SERVER, says};
+use super::processes::SERVER;
 use super::{asked, counts, keys, kind, long, manager, taken, warm, warm_and_direct};
 
 const TICKET: &str = "LOCK_TESTS_TICKET";
@@ -249,16 +248,11 @@ async fn of_four_processes_with_two_tasks_each_one_task_uses_the_ticket() {
     let begin = taken(&locks, "go", long()).await;
     let (guard, ticket) = ticket(&locks).await;
     let processes = [(); 4].map(|()| {
-        let mut command = Command::new(std::env::current_exe().expect("this binary"));
-        command
-            .args(["--exact", "redis::tickets::uses_a_ticket", "--ignored"])
-            .arg("--nocapture")
-            .env(SERVER, server.url())
-            .env(TICKET, ticket.to_string());
-        ChildProcess::spawn(command)
+        let variables = [(SERVER, &*server.url()), (TICKET, &*ticket.to_string())];
+        ChildProcess::of_test("redis::tickets::uses_a_ticket", &variables)
     });
     for process in &processes {
-        says(process, "ready");
+        process.says("ready");
     }
     begin.release().await.expect("held");
     let winner = format!("has the lock {}", guard.fencing_token());
@@ -268,7 +262,7 @@ async fn of_four_processes_with_two_tasks_each_one_task_uses_the_ticket() {
         lines.sum::<usize>()
     };
     for process in &processes {
-        says(process, "ended");
+        process.says("ended");
     }
     assert_eq!((count(&winner), count("Lost")), (1, 7));
 }

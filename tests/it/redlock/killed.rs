@@ -11,7 +11,6 @@ use std::fs::{self, File};
 use std::future::poll_fn;
 use std::io::Read;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -23,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use super::contenders::{acquisitions, patience, wait_long};
 use super::{Nodes, builder};
-use crate::ledger::{Ledger, claim};
+use crate::kinds::ledger::Ledger;
 
 const URLS: &str = "LOCK_TESTS_NODES";
 const FOLDER: &str = "LOCK_TESTS_LEDGER";
@@ -97,7 +96,7 @@ async fn contend(locks: LockManager, ledger: &Ledger, orders: Orders<'_>, wait: 
         };
         match answer {
             Ok(guard) => {
-                let Some(claim) = claim(ledger, &guard) else {
+                let Some(claim) = ledger.of(&guard) else {
                     continue;
                 };
                 if let Some(time) = orders.told("hold") {
@@ -157,13 +156,9 @@ impl Stage {
     /// Starts this binary again, with the ignored test above.
     fn client(&self) -> ChildProcess {
         let urls: Vec<_> = self.nodes.0.iter().map(RedisServer::url).collect();
-        let mut command = Command::new(std::env::current_exe().expect("this binary"));
-        command
-            .args(["--exact", "redlock::killed::contends_until_killed"])
-            .args(["--ignored", "--nocapture"])
-            .env(URLS, urls.join(","))
-            .env(FOLDER, self.folder.path());
-        ChildProcess::spawn(command)
+        let folder = self.folder.path().to_str().expect("a name");
+        let test = "redlock::killed::contends_until_killed";
+        ChildProcess::of_test(test, &[(URLS, &urls.join(",")), (FOLDER, folder)])
     }
 
     /// Counts the owners so far, roughly. Most owners write a line when they enter and one when they

@@ -11,7 +11,7 @@ use lock_core::redis1::cmd;
 use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{long, manager, millis, others_run, process, queued, refused, says, server_of_parent};
+use super::{long, manager, millis, others_run, process, queued, refused, server_of_parent};
 
 #[tokio::test]
 async fn a_manager_that_has_drained_is_in_no_queue() {
@@ -118,14 +118,14 @@ async fn processes_that_drain_at_once_leave_the_key_free() {
         let over = Arc::new(AtomicBool::new(false));
         let stranger = stranger(&server, &over);
         for process in &processes {
-            says(process, "going");
+            process.says("going");
         }
         tokio::time::sleep(millis(50)).await;
         fs::write(folder.path().join("over"), "").expect("a folder");
         for process in &mut processes {
             let ended = process.wait(wait::PATIENCE);
             assert!(ended.is_some_and(|it| it.success()), "{}", process.output());
-            says(process, "drained: true");
+            process.says("drained: true");
         }
         over.store(true, Ordering::SeqCst);
         stranger.join().expect("no panic");

@@ -8,7 +8,7 @@ use lock_core::{ErrorKind, LockManager, LockRequest, Wait};
 use lock_tests::{RedisServer, needs, wait};
 
 use super::{
-    Waiter, its_turn, keys, long, manager, millis, on, others_run, process, queued, refused, says,
+    Waiter, its_turn, keys, long, manager, millis, on, others_run, process, queued, refused,
     server_of_parent,
 };
 
@@ -138,8 +138,8 @@ async fn a_process_that_was_stopped_at_its_hand_over_waits_again_when_it_continu
     );
     assert!(guard.is_valid());
     guard.release().await.expect("held");
-    says(&stopped, "its turn: true");
-    says(&stopped, "done");
+    stopped.says("its turn: true");
+    stopped.says("done");
     nothing_is_left(&server).await;
 }
 

@@ -18,7 +18,6 @@ mod time;
 mod unpolled;
 mod unqueued;
 
-use std::process::Command;
 use std::time::Duration;
 
 use lock_core::test_util::ManualClock;
@@ -81,27 +80,13 @@ const SERVER: &str = "LOCK_TESTS_SERVER_TO_WAIT_ON";
 
 /// Starts this binary again, with one of the ignored tests of this folder.
 fn process(role: &str, server: &RedisServer, environment: &[(&str, &str)]) -> ChildProcess {
-    let mut command = Command::new(std::env::current_exe().expect("this binary"));
-    command
-        .args(["--exact", &format!("waiting::{role}")])
-        .args(["--ignored", "--nocapture"])
-        .env(SERVER, server.url())
-        .envs(environment.iter().copied());
-    ChildProcess::spawn(command)
+    let url = server.url();
+    let environment = [&[(SERVER, &*url)], environment].concat();
+    ChildProcess::of_test(&format!("waiting::{role}"), &environment)
 }
 
 /// Returns the server of the test that started this process; `None` when a user runs all ignored
 /// tests.
 fn server_of_parent() -> Option<String> {
     std::env::var(SERVER).ok()
-}
-
-#[track_caller]
-fn says(process: &ChildProcess, words: &str) {
-    let line = process.line(wait::PATIENCE, |line| line == words);
-    assert!(
-        line.is_some(),
-        "the process has not printed {words:?}:\n{}",
-        process.output()
-    );
 }

@@ -7,9 +7,7 @@ use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, ServerClock, missing, needs, wait};
 
-use super::{
-    Waiter, all_is_answered, its_turn, long, manager, on, others_run, process, queued, says,
-};
+use super::{Waiter, all_is_answered, its_turn, long, manager, on, others_run, process, queued};
 use crate::redis::asked;
 
 const QUEUE: &str = "lockkit:!q:{k}";
@@ -108,7 +106,7 @@ async fn the_next_waiter_is_told_of_a_grant_to_a_waiter_of_unknown_age() {
     );
     its_turn(next).await.release().await.expect("held");
     stopped.cont();
-    says(&stopped, "done");
+    stopped.says("done");
 }
 
 #[tokio::test]

@@ -1,17 +1,17 @@
 //! Tests servers that are separate processes, and are frozen or killed between effect and record.
 
-use std::process::Command;
 use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use lock_core::LockManager;
-use lock_tests::{ChildProcess, RedisServer, http, needs, wait};
+use lock_tests::{ChildProcess, RedisServer, http, needs};
 use lock_tower::{LockContext, Replay};
 
 use super::{assert_replay, name, pay, replaying};
 use crate::layer::Server;
+use crate::layer::processes::says;
 
 const SERVER: &str = "LOCK_TESTS_REPLAY_SERVER";
 
@@ -60,23 +60,10 @@ async fn serves_and_hangs_behind_its_effect() {
 }
 
 fn first(redis: &RedisServer) -> (ChildProcess, u16) {
-    let mut command = Command::new(std::env::current_exe().expect("this binary"));
     let test = "layer::replay::processes::serves_and_hangs_behind_its_effect";
-    command
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .env(SERVER, redis.url());
-    let process = ChildProcess::spawn(command);
-    let line = process.line(wait::PATIENCE, |line| line.starts_with("serving "));
-    let line = line.unwrap_or_else(|| panic!("it does not serve:\n{}", process.output()));
-    let port = line["serving ".len()..].parse().expect("a port");
+    let process = ChildProcess::of_test(test, &[(SERVER, &redis.url())]);
+    let port = process.tells("serving ").parse().expect("a port");
     (process, port)
-}
-
-async fn says(process: &ChildProcess, words: &str) {
-    wait::eventually(words, async || {
-        process.line(Duration::ZERO, |line| line == words).is_some()
-    })
-    .await;
 }
 
 fn rows(redis: &RedisServer) -> Vec<String> {

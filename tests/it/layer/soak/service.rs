@@ -2,7 +2,6 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::panic::resume_unwind;
-use std::process::Command;
 use std::time::Duration;
 
 use axum::Router;
@@ -48,24 +47,15 @@ impl Service {
         ttl: Duration,
     ) -> [Service; 2] {
         [(); 2].map(|()| {
-            let mut command = Command::new(std::env::current_exe().expect("this binary"));
-            let ledger = ledger.port();
-            command
-                .args(["--exact", "layer::soak::service::serves_until_told_to_end"])
-                .args(["--ignored", "--nocapture"])
-                .env(
-                    SERVICE,
-                    format!("{} {ledger} {kind:?} {}", redis.url(), ttl.as_millis()),
-                );
-            Service::of(ChildProcess::spawn(command))
+            let (ledger, ttl) = (ledger.port(), ttl.as_millis());
+            let settings = format!("{} {ledger} {kind:?} {ttl}", redis.url());
+            let test = "layer::soak::service::serves_until_told_to_end";
+            Service::of(ChildProcess::of_test(test, &[(SERVICE, &settings)]))
         })
     }
 
     fn of(process: ChildProcess) -> Service {
-        let line = process.line(wait::PATIENCE, |line| line.starts_with("serving "));
-        let line =
-            line.unwrap_or_else(|| panic!("the process does not serve:\n{}", process.output()));
-        let port = line["serving ".len()..].parse().expect("a port");
+        let port = process.tells("serving ").parse().expect("a port");
         Service { process, port }
     }
 
@@ -73,10 +63,7 @@ impl Service {
     pub(super) async fn end(mut self) {
         self.process.terminate();
         wait::eventually("the process has ended", async || !self.process.is_running()).await;
-        let said = self
-            .process
-            .line(wait::PATIENCE, |line| line == "nothing is left");
-        assert!(said.is_some(), "{}", self.process.output());
+        self.process.says("nothing is left");
     }
 }
 

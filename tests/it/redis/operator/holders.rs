@@ -9,7 +9,7 @@ use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::super::processes::{SERVER, process, says};
+use super::super::processes::{SERVER, process};
 use super::{
     LOCK, answers, clock, forced, holder, its_turn, long, manager, mark, operator, seen, taken,
 };
@@ -40,7 +40,7 @@ async fn a_killed_holder_is_still_named_and_its_key_goes_to_the_first_waiter_at_
     let locks = manager(&server.url()).await;
     let operator = operator(&server).await;
     let mut owner = process(HOLDS, &server);
-    says(&owner, "holding");
+    owner.says("holding");
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     wait::eventually("the waiter is seen", async || {
         seen(&operator).await.waiter_count() == 1
@@ -68,7 +68,7 @@ async fn a_stopped_holder_is_silent_and_its_token_is_below_that_of_the_next_owne
     let locks = manager(&server.url()).await;
     let operator = operator(&server).await;
     let owner = process(HOLDS, &server);
-    says(&owner, "holding");
+    owner.says("holding");
     answers(&operator).await;
     let token = holder(&operator)
         .await
@@ -87,9 +87,7 @@ async fn a_stopped_holder_is_silent_and_its_token_is_below_that_of_the_next_owne
     let next = request.acquire().await.expect("after the grace");
     assert!(u64::from(next.fencing_token()) >= u64::from(token) + 32);
     owner.cont();
-    let lost = format!("lost with {token}");
-    let line = owner.line(wait::PATIENCE, |line| line == lost);
-    assert!(line.is_some(), "{}", owner.output());
+    owner.says(&format!("lost with {token}"));
     assert!(
         next.is_valid(),
         "the late commands of the holder find another token"

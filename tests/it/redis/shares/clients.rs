@@ -6,7 +6,7 @@ use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 
-use super::super::processes::{SERVER, process, says};
+use super::super::processes::{SERVER, process};
 use super::{LOCK, QUEUE, entered, keys, long, manager, permit, reader, taken};
 use crate::steps::its_turn;
 
@@ -52,7 +52,7 @@ async fn the_share_of_a_killed_process_ends_alone() {
     let locks = manager(&server.url()).await;
     let child = "redis::shares::clients::has_a_permit_until_it_is_killed";
     let mut killed = process(child, &server);
-    says(&killed, "holding");
+    killed.says("holding");
     let short = Duration::from_millis(600);
     let alive = entered(permit(&locks, 2).ttl(short)).await;
     let limited = permit(&locks, 2).wait(Wait::Forever).acquire();

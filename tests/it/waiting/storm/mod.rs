@@ -13,8 +13,7 @@ use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, wait};
 use tokio::time::timeout;
 
-use crate::ledger::Ledger;
-use taker::{Dice, TTL, takes};
+use taker::{TTL, takes};
 
 fn number(variable: &str, default: u64) -> u64 {
     let told = std::env::var(variable);

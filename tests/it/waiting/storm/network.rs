@@ -9,7 +9,9 @@ use lock_core::LockManager;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::taker::Tally;
-use super::{Dice, Ledger, acts, nothing_stays, seed, takes};
+use super::{acts, nothing_stays, seed, takes};
+use crate::dice::Dice;
+use crate::kinds::ledger::Ledger;
 
 const MANAGERS: usize = 3;
 const TASKS: u64 = 6;
@@ -83,9 +85,9 @@ async fn only_one_of_many_tasks_behind_bad_networks_is_inside_and_every_task_is_
             disturbed: None,
         });
     }
-    let mut dice = Dice::new(seed());
+    let mut dice = Dice::of(&[seed()]);
     for _ in 0..acts() {
-        let one = usize::try_from(dice.throw(MANAGERS as u64)).expect("small");
+        let one = dice.index(MANAGERS);
         if networks[one].disturbed.is_none() {
             networks[one].is_disturbed(&mut dice);
         }

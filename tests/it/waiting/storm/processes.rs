@@ -14,7 +14,9 @@ use lock_core::redis1::{Connection, cmd};
 use lock_tests::{ChildProcess, RedisServer, needs, wait};
 
 use super::taker::Tally;
-use super::{Dice, Ledger, acts, nothing_stays, number, seed, takes};
+use super::{acts, nothing_stays, number, seed, takes};
+use crate::dice::Dice;
+use crate::kinds::ledger::Ledger;
 use crate::waiting::{process, server_of_parent};
 
 const FOLDER: &str = "LOCK_TESTS_LEDGER";
@@ -76,7 +78,7 @@ impl Stage<'_> {
 
     /// Applies a random fault.
     fn acts(&mut self, dice: &mut Dice) {
-        let one = usize::try_from(dice.throw(PROCESSES as u64)).expect("small");
+        let one = dice.index(PROCESSES);
         match dice.throw(40) {
             0 | 1 => {
                 let next = self.player();
@@ -97,7 +99,7 @@ impl Stage<'_> {
                     .filter(|client| !client.contains(" name=stranger "))
                     .filter_map(|client| client.strip_prefix("id=")?.split(' ').next())
                     .collect();
-                let one = usize::try_from(dice.throw(clients.len() as u64)).expect("small");
+                let one = dice.index(clients.len());
                 // The client that asked is among them, and may be gone by now.
                 drop(self.server.try_cli(&["CLIENT", "KILL", "ID", clients[one]]));
             }
@@ -133,7 +135,7 @@ fn stranger(mut connection: Connection, ledger: &Ledger, over: &AtomicBool) -> u
     let compare_and_delete =
         "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end";
     let ttl = Duration::from_millis(400);
-    let mut dice = Dice::new(seed() + 77);
+    let mut dice = Dice::of(&[seed(), 77]);
     let mut entered = 0;
     while !over.load(Ordering::SeqCst) {
         let value = format!("stranger {entered}");
@@ -144,7 +146,7 @@ fn stranger(mut connection: Connection, ledger: &Ledger, over: &AtomicBool) -> u
         let taken: Option<String> = set.query(&mut connection).expect("an answer");
         let is_valid = || sent.elapsed() < ttl * 9 / 10;
         if taken.is_some()
-            && let Some(claim) = ledger.claim(0, is_valid)
+            && let Some(claim) = ledger.alone(0, is_valid)
         {
             entered += 1;
             std::thread::sleep(Duration::from_micros(dice.throw(2_000)));
@@ -191,7 +193,7 @@ async fn only_one_of_many_tasks_of_processes_that_die_and_stop_is_inside_and_eve
         let player = stage.player();
         stage.players.push(player);
     }
-    let mut dice = Dice::new(seed());
+    let mut dice = Dice::of(&[seed()]);
     for _ in 0..acts() {
         stage.acts(&mut dice);
         tokio::time::sleep(Duration::from_millis(1 + dice.throw(40))).await;

@@ -8,26 +8,11 @@ use lock_core::{ErrorKind, LockGuard, LockManager, Wait};
 use lock_tests::wait;
 use tokio::time::{sleep, timeout};
 
-use crate::ledger::{Ledger, claim};
+use crate::dice::Dice;
+use crate::kinds::ledger::Ledger;
 
 /// A ttl so short that a loss costs little, and so long that a busy machine can renew it.
 pub(super) const TTL: Duration = Duration::from_millis(1_200);
-
-/// Dice that fall the same way in every run.
-pub(super) struct Dice(u64);
-
-impl Dice {
-    pub(super) fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(super) fn throw(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
 
 /// Counts the outcomes.
 #[derive(Debug, Default)]
@@ -58,7 +43,7 @@ pub(super) async fn takes(
     ledger: Arc<Ledger>,
     seed: u64,
 ) -> Tally {
-    let mut dice = Dice::new(seed);
+    let mut dice = Dice::of(&[seed]);
     let mut tally = Tally::default();
     let over = folder.join("over");
     while !over.exists() {
@@ -111,7 +96,7 @@ async fn acquires(locks: &LockManager, dice: &mut Dice, tally: &mut Tally) -> Op
 }
 
 async fn works(ledger: &Ledger, guard: &LockGuard, dice: &mut Dice, tally: &mut Tally) {
-    let Some(claim) = claim(ledger, guard) else {
+    let Some(claim) = ledger.of(guard) else {
         return;
     };
     tally.entered += 1;
