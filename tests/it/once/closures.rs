@@ -5,11 +5,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lock_core::once::{self, Database, Dialect, Memory, Row, Tx, Value};
+use lock_core::once::{self, Memory, Tx};
 use lock_core::{Error, ErrorKind, lock_key};
 use lock_tests::needs;
-use tokio::task::JoinSet;
 
+use super::layer::staged::{OnCommit, Staged};
 use super::suite::{Fixture, effect};
 use super::{postgres, sqlite};
 
@@ -43,57 +43,27 @@ impl From<Error> for Failed {
     }
 }
 
-/// Charges an order, and returns the number of the run.
-async fn charge<F: Fixture>(db: F::Db, cents: u64) -> Result<u32, Error> {
-    static RUNS: AtomicU32 = AtomicU32::new(0);
-    let order = 7;
-    let memory = Memory::lasting(DAY).fingerprint(cents);
-    once::run(&db, lock_key!("charge:<order>"), memory, async |tx| {
-        effect::<F>(tx).await;
-        Ok(RUNS.fetch_add(1, Ordering::Relaxed))
-    })
-    .await
-}
-
-async fn tasks_have_one_effect<F: Fixture>() {
-    let fixture = F::start().await;
-    let mut tasks = JoinSet::new();
-    for number in 0..20 {
-        let db = if number % 2 == 0 {
-            fixture.db()
-        } else {
-            fixture.other()
-        };
-        tasks.spawn(async move {
-            loop {
-                match charge::<F>(db.clone(), 100).await {
-                    Err(error) if error.is_busy() => {
-                        tokio::time::sleep(Duration::from_millis(5)).await;
-                    }
-                    result => return result.expect("a result"),
-                }
-            }
-        });
+#[tokio::test]
+async fn another_call_with_the_key_is_reused() {
+    let fixture = sqlite::Fresh::start().await;
+    let db = fixture.db();
+    let charge = async |cents: u64| {
+        let (order, memory) = (7, Memory::lasting(DAY).fingerprint(cents));
+        let charged: Result<u64, Error> =
+            once::run(&db, lock_key!("charge:<order>"), memory, async |tx| {
+                effect::<sqlite::Fresh>(tx).await;
+                Ok(cents)
+            })
+            .await;
+        charged
+    };
+    for _ in 0..2 {
+        assert_eq!(charge(100).await.expect("one effect"), 100);
     }
-    let results = tasks.join_all().await;
-    assert!(
-        results.iter().all(|result| *result == results[0]),
-        "{results:?}"
-    );
-    assert_eq!(fixture.effects().await, 1);
-
-    let reused = charge::<F>(fixture.db(), 200)
-        .await
-        .expect_err("other cents");
+    let reused = charge(200).await.expect_err("other cents");
     assert_eq!(reused.kind(), ErrorKind::Reused);
     assert_eq!(reused.key(), Some("charge:7"));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_tasks_have_one_effect_and_one_result() {
-    tasks_have_one_effect::<sqlite::Fresh>().await;
-    needs!(postgres);
-    tasks_have_one_effect::<postgres::Fresh>().await;
+    assert_eq!(fixture.effects().await, 1);
 }
 
 #[tokio::test]
@@ -122,80 +92,15 @@ async fn a_lifetime_that_is_too_short_is_invalid() {
     assert!(result.expect_err("a minute at least").is_invalid());
 }
 
-/// A database whose COMMIT arrives, or does not, and is never answered.
-#[derive(Clone)]
-struct Unanswered {
-    db: sqlite::Sqlite,
-    arrives: bool,
-}
-
-impl Database for Unanswered {
-    type Tx = (<sqlite::Sqlite as Database>::Tx, bool);
-    type Connection = <sqlite::Sqlite as Database>::Connection;
-    type Error = <sqlite::Sqlite as Database>::Error;
-
-    fn dialect(&self) -> Dialect {
-        self.db.dialect()
-    }
-
-    async fn begin(&self, statement: &'static str) -> Result<Self::Tx, Self::Error> {
-        Ok((self.db.begin(statement).await?, self.arrives))
-    }
-
-    async fn read(
-        &self,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, Self::Error> {
-        self.db.read(sql, values).await
-    }
-
-    async fn query(
-        tx: &mut Self::Tx,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, Self::Error> {
-        sqlite::Sqlite::query(&mut tx.0, sql, values).await
-    }
-
-    async fn execute(
-        tx: &mut Self::Tx,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<u64, Self::Error> {
-        sqlite::Sqlite::execute(&mut tx.0, sql, values).await
-    }
-
-    fn connection(tx: &mut Self::Tx) -> &mut Self::Connection {
-        sqlite::Sqlite::connection(&mut tx.0)
-    }
-
-    fn connection_ref(tx: &Self::Tx) -> &Self::Connection {
-        sqlite::Sqlite::connection_ref(&tx.0)
-    }
-
-    async fn commit((tx, arrives): Self::Tx) -> Result<(), Self::Error> {
-        if arrives {
-            sqlite::Sqlite::commit(tx).await?;
-        } else {
-            sqlite::Sqlite::rollback(tx).await?;
-        }
-        Err(rusqlite::Error::InvalidQuery)
-    }
-
-    async fn rollback(tx: Self::Tx) -> Result<(), Self::Error> {
-        sqlite::Sqlite::rollback(tx.0).await
-    }
-}
-
 #[tokio::test]
 async fn a_commit_that_is_not_answered_is_settled() {
     for arrives in [true, false] {
         let fixture = sqlite::Fresh::start().await;
-        let db = Unanswered {
-            db: fixture.db(),
-            arrives,
-        };
+        let db = Staged::new(fixture.db());
+        db.on_commit(match arrives {
+            true => OnCommit::IsNotAnswered,
+            false => OnCommit::IsNotSent,
+        });
         let result: Result<u8, Error> = once::run(&db, "k", Memory::lasting(DAY), async |tx| {
             sqlite::Fresh::execute(tx, "INSERT INTO effects VALUES ('1')")
                 .await

@@ -15,7 +15,7 @@ mod races;
 mod records;
 mod settings;
 mod stage;
-mod staged;
+pub(super) mod staged;
 mod unknown;
 mod unlocked;
 
