@@ -35,24 +35,29 @@ async fn foreign_clients_and_our_owners_exclude_each_other() {
     assert!(taken_by_a_stranger(&server, "60000"));
 }
 
+/// Checks a key with an expiry, one without, and one without a value.
 #[tokio::test]
-async fn a_foreign_release_without_a_push_is_noticed_soon() {
+async fn a_foreign_key_is_busy_and_its_deletion_without_a_push_is_noticed_soon() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = bare(&server).await;
-    assert!(taken_by_a_stranger(&server, "60000"));
-    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("the waiter is queued", async || server.keys().len() == 2).await;
-    server.cli(&["DEL", "k"]);
-    let guard = timeout(wait::PATIENCE, waiter)
-        .await
-        .expect("the waiter asks");
-    guard
-        .expect("no panic")
-        .expect("free")
-        .release()
-        .await
-        .expect("held");
+    for value in [
+        &["stranger", "PX", "60000"][..],
+        &["stranger"],
+        &["", "PX", "60000"],
+    ] {
+        server.cli(&[&["SET", "k"], value].concat());
+        for wait in [Wait::None, Wait::For(Duration::from_millis(50))] {
+            let answer = locks.lock("k").wait(wait).acquire().await;
+            assert_eq!(kind(answer), ErrorKind::Busy, "{value:?}");
+        }
+        let is_queued = || server.keys().iter().any(|key| key.contains("!q"));
+        wait::eventually("no waiter is queued", async || !is_queued()).await;
+        let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+        wait::eventually("the waiter is queued", async || is_queued()).await;
+        server.cli(&["DEL", "k"]);
+        its_turn(waiter).await.release().await.expect("held");
+    }
 }
 
 #[tokio::test]
@@ -64,30 +69,6 @@ async fn a_foreign_lock_that_runs_out_can_be_taken_at_once() {
     let guard = timeout(wait::PATIENCE, locks.lock("k").wait(long()).acquire()).await;
     guard
         .expect("the foreign lock ran out")
-        .expect("free")
-        .release()
-        .await
-        .expect("held");
-}
-
-#[tokio::test]
-async fn a_foreign_key_without_expiry_is_busy_and_can_be_waited_for() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let locks = bare(&server).await;
-    server.cli(&["SET", "k", "stranger"]);
-    let error = locks.lock("k").acquire().await.expect_err("held");
-    assert_eq!(error.kind(), ErrorKind::Busy);
-    let short = locks.lock("k").wait(Duration::from_millis(50)).acquire();
-    assert_eq!(kind(short.await), ErrorKind::Busy);
-    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("the waiter is queued", async || server.keys().len() == 2).await;
-    server.cli(&["DEL", "k"]);
-    let guard = timeout(wait::PATIENCE, waiter)
-        .await
-        .expect("the waiter asks");
-    guard
-        .expect("no panic")
         .expect("free")
         .release()
         .await
@@ -124,21 +105,6 @@ async fn any_foreign_value_in_the_key_is_busy() {
             assert_eq!(kind(answer), ErrorKind::Busy, "{value:?}");
         }
     }
-}
-
-#[tokio::test]
-async fn an_empty_foreign_value_is_polled_like_any_other() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let locks = bare(&server).await;
-    server.cli(&["SET", "k", "", "PX", "60000"]);
-    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("the waiter is queued", async || server.keys().len() == 2).await;
-    server.cli(&["DEL", "k"]);
-    let guard = timeout(wait::PATIENCE, waiter)
-        .await
-        .expect("the waiter asks");
-    drop(guard.expect("no panic").expect("free"));
 }
 
 #[tokio::test]

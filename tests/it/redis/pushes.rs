@@ -162,43 +162,6 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
         .expect("the lock was held all the time");
 }
 
-#[tokio::test]
-async fn waiters_whose_process_is_gone_do_not_delay_the_next_one() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
-    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    // These tickets are of managers that no longer exist, ahead of all others.
-    for dead in 0..600 {
-        let waiting = format!("{dead:016x}/{dead:032x} 2000");
-        server.cli(&["ZADD", "lockkit:!q:{k}", &dead.to_string(), &waiting]);
-    }
-    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    queued(&server, "k", "601").await;
-    let tidy = async {
-        // The release's script skips a limited number of dead waiters, and the next release skips
-        // the rest.
-        let mut guard = guard;
-        loop {
-            guard.release().await.expect("held");
-            match owner
-                .lock("k")
-                .ttl(long())
-                .try_acquire()
-                .await
-                .expect("an answer")
-            {
-                Some(next) => guard = next,
-                None => return,
-            }
-        }
-    };
-    let next = async { timeout(wait::PATIENCE, waiter).await };
-    let ((), next) = tokio::join!(tidy, next);
-    let next = next.expect("told").expect("no panic").expect("its turn");
-    next.release().await.expect("held");
-}
-
 /// Queues processes that are stopped: their connections live, the push arrives, and no process acts
 /// on it.
 pub(super) fn stopped(
