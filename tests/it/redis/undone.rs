@@ -36,6 +36,8 @@ async fn an_acquire_is_undone_behind_itself_on_the_first_connection_of_a_runtime
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
+    // The server logs each command with the address of its client.
+    server.cli(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
     // The acquire is dropped when its answer wakes it: it is sent and granted, and its future has
     // not read the answer.
     {
@@ -55,8 +57,17 @@ async fn an_acquire_is_undone_behind_itself_on_the_first_connection_of_a_runtime
     // first.
     let clients = server.cli(&["CLIENT", "LIST"]);
     let keepers = clients.lines().find(|client| client.contains(" sub=1 "));
-    let keepers = keepers.expect("the keeper listens");
-    assert!(!keepers.contains(" cmd=eval"), "{keepers}");
+    let mut keepers = keepers.expect("the keeper listens").split(' ');
+    let keeper = keepers.find_map(|word| word.strip_prefix("addr="));
+    let keeper = keeper.expect("an address");
+    let log = server.cli(&["SLOWLOG", "GET", "128"]);
+    let (mut lines, mut scripts) = (log.lines(), 0);
+    while lines.any(|line| line.to_lowercase().starts_with("eval")) {
+        let client = lines.find(|line| line.starts_with("127.0.0.1:"));
+        assert_ne!(client, Some(keeper), "{log}");
+        scripts += 1;
+    }
+    assert!(scripts > 0, "the undo is a script: {log}");
 }
 
 #[tokio::test]
