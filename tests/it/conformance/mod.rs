@@ -53,6 +53,9 @@ on_several_servers! {
     share_rules {
         permits_and_downgrades_are_invalid,
     }
+    tickets {
+        over_several_servers_a_ticket_is_invalid_and_says_why,
+    }
 }
 
 /// Several servers reserve a free key for no waiter. Without the time of a round trip, readers that ask again and again
@@ -202,24 +205,10 @@ on_every_store! {
         the_key_of_a_process_that_has_crashed_is_free_at_once,
         an_order_without_a_name_or_a_reason_is_invalid_and_frees_nothing,
         one_of_several_readers_is_freed_alone,
-        a_freed_permit_is_not_given_out_again_before_its_grace_is_over,
     }
     pinging {
         a_store_that_grants_locks_answers_a_ping,
         a_drained_manager_answers_no_ping,
-    }
-    tickets {
-        a_ticket_passes_the_lock_on_with_its_fencing_token,
-        the_next_owner_is_renewed_and_may_be_the_same_process,
-        of_eight_callers_with_one_ticket_one_gets_the_lock,
-        a_ticket_that_is_not_used_in_time_leaves_a_free_key,
-        waiters_get_the_lock_from_the_owner_that_used_the_ticket,
-        a_lock_that_is_not_held_has_no_ticket,
-        a_call_that_has_entered_the_lock_forbids_a_ticket,
-        a_share_and_a_lock_of_several_keys_have_no_ticket,
-        a_ticket_and_its_use_that_are_dropped_on_the_way_are_undone,
-        a_manager_that_drains_uses_no_ticket_and_makes_tickets,
-        over_several_servers_a_ticket_is_invalid_and_says_why,
     }
     records {
         who_comes_after_a_record_gets_it_with_its_exact_end,

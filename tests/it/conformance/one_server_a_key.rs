@@ -4,8 +4,19 @@ on_stores_with_one_server_a_key! {
     operator_frees {
         a_lock_that_was_resumed_beside_a_waiter_of_its_process_is_seen_and_freed,
         a_ticket_on_its_way_is_a_holder_that_has_ended_and_worth_nothing_once_it_is_freed,
+        a_freed_permit_is_not_given_out_again_before_its_grace_is_over,
     }
     tickets {
+        a_ticket_passes_the_lock_on_with_its_fencing_token,
+        the_next_owner_is_renewed_and_may_be_the_same_process,
+        of_eight_callers_with_one_ticket_one_gets_the_lock,
+        a_ticket_that_is_not_used_in_time_leaves_a_free_key,
+        waiters_get_the_lock_from_the_owner_that_used_the_ticket,
+        a_lock_that_is_not_held_has_no_ticket,
+        a_call_that_has_entered_the_lock_forbids_a_ticket,
+        a_share_and_a_lock_of_several_keys_have_no_ticket,
+        a_ticket_and_its_use_that_are_dropped_on_the_way_are_undone,
+        a_manager_that_drains_uses_no_ticket_and_makes_tickets,
         the_settings_of_the_first_owner_do_not_travel_with_its_ticket,
     }
     passing {

@@ -326,9 +326,6 @@ pub(super) async fn one_of_several_readers_is_freed_alone(store: &Fixture) {
 pub(super) async fn a_freed_permit_is_not_given_out_again_before_its_grace_is_over(
     store: &Fixture,
 ) {
-    if store.is_of_several() {
-        return;
-    }
     let locks = store.manager().await;
     let operator = operator(store).await;
     let permit = || locks.lock("k").ttl(long()).permits(2);

@@ -29,9 +29,6 @@ async fn is_busy(locks: &LockManager) {
 }
 
 pub(super) async fn a_ticket_passes_the_lock_on_with_its_fencing_token(store: &Fixture) {
-    if store.is_of_several() {
-        return;
-    }
     let (locks, worker) = (store.manager().await, store.manager().await);
     let (first, ticket) = passed_on(&locks).await;
     assert!(!first.is_valid() && first.remaining().is_zero());
@@ -64,9 +61,6 @@ pub(super) async fn a_ticket_passes_the_lock_on_with_its_fencing_token(store: &F
 }
 
 pub(super) async fn the_next_owner_is_renewed_and_may_be_the_same_process(store: &Fixture) {
-    if store.is_of_several() {
-        return;
-    }
     let locks = store.manager().await;
     let ttl = store.renewable();
     let first = locks.lock("k").ttl(ttl).acquire().await.expect("free");
@@ -86,9 +80,6 @@ pub(super) async fn the_next_owner_is_renewed_and_may_be_the_same_process(store:
 }
 
 pub(super) async fn of_eight_callers_with_one_ticket_one_gets_the_lock(store: &Fixture) {
-    if store.is_of_several() {
-        return;
-    }
     let locks = store.manager().await;
     let workers = [store.manager().await, store.manager().await];
     for _ in 0..10 {
@@ -114,9 +105,6 @@ pub(super) async fn of_eight_callers_with_one_ticket_one_gets_the_lock(store: &F
 }
 
 pub(super) async fn a_ticket_that_is_not_used_in_time_leaves_a_free_key(store: &Fixture) {
-    if store.is_of_several() {
-        return;
-    }
     let (locks, worker) = (store.manager().await, store.manager().await);
     let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let ticket = first.ticket(short()).await.expect("held");
@@ -134,9 +122,6 @@ pub(super) async fn a_ticket_that_is_not_used_in_time_leaves_a_free_key(store: &
 }
 
 pub(super) async fn waiters_get_the_lock_from_the_owner_that_used_the_ticket(store: &Fixture) {
-    if store.is_of_several() {
-        return;
-    }
     let (locks, other) = (store.manager().await, store.manager().await);
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let mut waiters = Vec::new();
@@ -168,9 +153,6 @@ pub(super) async fn waiters_get_the_lock_from_the_owner_that_used_the_ticket(sto
 }
 
 pub(super) async fn a_lock_that_is_not_held_has_no_ticket(store: &Fixture) {
-    if store.is_of_several() {
-        return;
-    }
     let locks = store.manager().await;
     let released = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let handle = released.handle();
@@ -201,9 +183,6 @@ pub(super) async fn a_lock_that_is_not_held_has_no_ticket(store: &Fixture) {
 }
 
 pub(super) async fn a_call_that_has_entered_the_lock_forbids_a_ticket(store: &Fixture) {
-    if store.is_of_several() {
-        return;
-    }
     let locks = store.manager().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let request = locks.lock("k").ttl(long());
@@ -235,9 +214,6 @@ pub(super) async fn a_call_that_has_entered_the_lock_forbids_a_ticket(store: &Fi
 }
 
 pub(super) async fn a_share_and_a_lock_of_several_keys_have_no_ticket(store: &Fixture) {
-    if store.is_of_several() {
-        return;
-    }
     let locks = store.manager().await;
     let several = locks.lock_all(["k", "other"]).ttl(long()).acquire().await;
     let several = several.expect("free");
@@ -270,9 +246,6 @@ fn begun(future: impl Future) -> bool {
 }
 
 pub(super) async fn a_ticket_and_its_use_that_are_dropped_on_the_way_are_undone(store: &Fixture) {
-    if store.is_of_several() {
-        return;
-    }
     let locks = store.manager().await;
     for _ in 0..20 {
         let guard = locks.lock("k").ttl(long()).wait(wait::PATIENCE).acquire();
@@ -310,9 +283,6 @@ pub(super) async fn a_ticket_and_its_use_that_are_dropped_on_the_way_are_undone(
 }
 
 pub(super) async fn a_manager_that_drains_uses_no_ticket_and_makes_tickets(store: &Fixture) {
-    if store.is_of_several() {
-        return;
-    }
     let (locks, worker) = (store.manager().await, store.manager().await);
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let other = locks.lock("other").ttl(long()).acquire().await;
@@ -337,9 +307,6 @@ pub(super) async fn a_manager_that_drains_uses_no_ticket_and_makes_tickets(store
 }
 
 pub(super) async fn over_several_servers_a_ticket_is_invalid_and_says_why(store: &Fixture) {
-    if !store.is_of_several() {
-        return;
-    }
     let locks = store.manager().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let error = guard.ticket(long()).await.expect_err("several servers");
