@@ -113,7 +113,7 @@ impl Frozen {
     fn start(server: &SqlServer, number: u64, mode: &str) -> Frozen {
         let folder = tempfile::tempdir().expect("a folder");
         let variables = [
-            (URL, &*server.url()),
+            (URL, server.url()),
             (FOLDER, folder.path().to_str().expect("a name")),
             (MODE, &format!("{number} {mode}")),
         ];

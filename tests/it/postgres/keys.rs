@@ -71,7 +71,7 @@ fn no_key_and_no_token_is_in_a_log_line_or_an_error() {
     needs!(postgres);
     let server = SqlServer::postgres();
     let test = "postgres::keys::says_all_that_it_has_to_say";
-    let process = ChildProcess::of_test(test, &[(URL, &server.url())]);
+    let process = ChildProcess::of_test(test, &[(URL, server.url())]);
     process.says("all is said");
     let text = process.output();
     let document = text.lines().find_map(|line| line.strip_prefix("document "));
