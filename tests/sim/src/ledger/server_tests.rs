@@ -195,6 +195,27 @@ fn a_renewal_right_behind_another_one_breaks_a_rule() {
     }
 }
 
+/// A call inside of the lock asks for a longer ttl.
+#[test]
+fn a_lock_that_becomes_longer_may_be_renewed_twice_in_a_row() {
+    let rule = "a lock is renewed too soon";
+    for (lasts, broken) in [(1_800, vec![rule]), (1_801, vec![])] {
+        let mut ledger = Ledger::default();
+        let sim = world();
+        sim.change(|state| {
+            let longer = Write {
+                lasts: lasts * MILLI,
+                ..write(410, Kind::Lengthened, false)
+            };
+            let renewed = write(400, Kind::Lengthened, false);
+            state.hosts[0].writes.extend([renewed, longer]);
+        });
+        sim.look(|state| ledger.check_renewals(&calm(), state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
 /// There are readers beside several keys.
 #[test]
 fn a_share_that_enters_lengthens_the_key_of_all_shares() {
