@@ -17,8 +17,8 @@ impl LockManager {
     /// | `rediss://…` | the same over TLS (feature `tls-rustls`) |
     /// | `redis+unix:///path`, `unix:///path` | the same over a Unix socket |
     /// | `redis-sentinel://[user:password@]host[:port],host[:port]…[/db]?service=name` | the master that these sentinels know by that name |
-    /// | `redis-cluster://[user:password@]host[:port],host[:port]…` | a Redis Cluster; the client asks these nodes for the others |
-    /// | `redlock://a,b,c[?max_ttl=10m][&assume_fresh=true]` | several independent servers (Redlock): see [`quorum`](Self::quorum) |
+    /// | `redis-cluster://[user:password@]host[:port],host[:port]…` | a Redis Cluster; these nodes name the others |
+    /// | `redlock://a,b,c[?max_ttl=10m][&assume_fresh=true]` | Redlock over several servers: see [`quorum`](Self::quorum) |
     /// | `postgres://[user[:password]@]host[:port][,host[:port]…]/database` | a table of PostgreSQL 12 or later, on the host that takes writes (feature `postgres`); `postgresql://` is the same |
     ///
     /// `?replica_acks=1` sets [`replica_acks`](ManagerBuilder::replica_acks). A socket's URL also

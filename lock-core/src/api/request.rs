@@ -314,9 +314,8 @@ impl LockRequest {
     pub fn check(&self) -> Result<(), Error> {
         self.engine.as_ref().map_err(Clone::clone)?;
         let (key, _) = self.keys.clone().in_order()?;
-        self.checked()
-            .map(drop)
-            .map_err(|error| error.with_key(&key))
+        let checked = self.checked().map(drop);
+        checked.map_err(|error| error.with_key(&key))
     }
 
     /// Returns the ttl and the limit of a share, unless the options or the store rule them out.
@@ -336,10 +335,9 @@ impl LockRequest {
         {
             return Err(Error::invalid(reason));
         }
-        let Some(share) = &self.share else {
+        let Some(share) = self.share.clone().transpose()? else {
             return Ok(None);
         };
-        let share = share.clone()?;
         if matches!(self.keys, RequestedKeys::All(_)) {
             return Err(Error::invalid(
                 "a lock of several keys has no readers and no permits; leave `read` and `permits` out, or lock one key",
