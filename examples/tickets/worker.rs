@@ -31,7 +31,11 @@ pub(crate) async fn work(
     time: Duration,
 ) -> Result<String, Box<dyn Error>> {
     let Job { report, ticket } = &job;
-    let guard = match locks.resume(ticket.parse()?).await {
+    let ticket = match ticket.parse() {
+        Ok(ticket) => ticket,
+        Err(error) => return Ok(format!("report {report}: left out, {error}")),
+    };
+    let guard = match locks.resume(ticket).await {
         Ok(guard) => guard,
         // The job was delivered twice, or too late. Another worker may write this report now.
         Err(error) if error.is_lost() => {

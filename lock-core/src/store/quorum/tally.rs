@@ -209,13 +209,11 @@ pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
     let pushed = taken().filter(|refusal| refusal.pushed).count() >= quorum;
     Refusal {
         cooling: taken().filter(|refusal| refusal.cooling).count() * 2 > taken().count(),
-        record: None,
         remaining: last,
         queued: taken().filter(|refusal| refusal.queued).count() >= quorum,
         pushed,
         shared: taken().filter(|refusal| refusal.shared).count() * 2 > taken().count(),
-        full: None,
-        server_time: None,
+        ..Refusal::default()
     }
 }
 

@@ -136,12 +136,10 @@ fn refused_by(closed: Option<ClosedKey>, value: &[u8], left: i64, pushed: bool) 
         cooling: closed.is_some(),
         record: closed.and_then(|closed| closed.record).map(Arc::new),
         remaining: millis(left),
-        queued: false,
         // Clients of other libraries push nothing when they release, and neither does a key without an end.
         pushed: pushed && left >= 0 && ours,
         shared: is_shared(value),
-        full: None,
-        server_time: None,
+        ..Refusal::default()
     }
 }
 
