@@ -56,7 +56,12 @@ fn alert_received(alert: AlertDescription) -> Option<&'static str> {
             "the server does not accept the certificate of this client; give one that it trusts to \
              `ManagerBuilder::tls_certificates`"
         }
-        AlertDescription::ProtocolVersion | AlertDescription::HandshakeFailure => {
+        AlertDescription::UnrecognisedName => {
+            "the server knows no host of the name in the URL; write the name that it has"
+        }
+        AlertDescription::ProtocolVersion
+        | AlertDescription::InsufficientSecurity
+        | AlertDescription::HandshakeFailure => {
             "the server and this client have no version or cipher of TLS in common; let the server speak 1.2 or 1.3"
         }
         _ => return None,
@@ -75,6 +80,8 @@ mod tests {
             AlertDescription::CertificateRequired,
             AlertDescription::UnknownCA,
             AlertDescription::ProtocolVersion,
+            AlertDescription::InsufficientSecurity,
+            AlertDescription::UnrecognisedName,
         ] {
             assert!(of(&Error::AlertReceived(alert)).is_some(), "{alert:?}");
         }

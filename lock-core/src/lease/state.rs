@@ -300,11 +300,10 @@ impl Lease {
     /// `sent` is the moment of the send. An error never ends renewing before the deadline. A
     /// definite "not ours" is a loss at once.
     pub(crate) fn renewed(&mut self, sent: Moment, answer: Extended, now: Moment) -> bool {
-        // The owner may have released the lease in the meantime, and then the answer does not
-        // matter.
         let extended_to = self.renewing_to();
         let hinted = matches!(self.renewing, Renewing::Sent { hinted: true, .. });
         let lost = self.renewed_late(sent, answer, extended_to, now);
+        // The owner may have released the lease in the meantime, and then the answer does not matter.
         if self.phase != Phase::Held {
             return lost;
         }
@@ -320,7 +319,8 @@ impl Lease {
         false
     }
 
-    /// Records the answer to a renewal that was taken for unanswered; returns `true` if the lease is lost.
+    /// Records what an answer says about the end of the lease, also if it was taken for unanswered; returns `true` if the lease
+    /// is lost.
     pub(crate) fn renewed_late(
         &mut self,
         sent: Moment,

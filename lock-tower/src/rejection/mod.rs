@@ -205,7 +205,7 @@ impl Rejection {
 }
 
 impl Rejection {
-    /// Makes a refusal with the status of its kind, and the hint if a retry makes sense.
+    /// Makes a refusal with the status of its kind, and the usual hint for the kinds that have one.
     pub(crate) fn new(kind: RejectionKind) -> Self {
         let can_retry = matches!(
             kind,

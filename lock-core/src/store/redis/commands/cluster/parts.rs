@@ -2,9 +2,9 @@
 //!
 //! While a slot moves from one node to another, no script may touch several of its keys (`TRYAGAIN`), because
 //! each may be on either side. One key at a time can always be found. So a release is three steps: the
-//! high-water mark is raised, the lock deleted, the first waiters told to ask. An acquire is native commands
-//! without a queue. If the node that has the lock lacks the mark, the acquire reads it from the other one, behind its `SET`,
-//! because the owner before it may have raised it up to then.
+//! high-water mark is raised, the lock deleted, the first waiters told to ask, behind the gap if there is one. An acquire
+//! is native commands without a queue. If the node that has the lock lacks the mark, the acquire reads it from the other
+//! one, behind its `SET`, because the owner before it may have raised it up to then.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
