@@ -11,6 +11,7 @@ mod expand;
 mod function;
 mod idempotent;
 mod lock_key;
+mod path;
 mod suggest;
 mod template;
 #[cfg(test)]

@@ -40,13 +40,14 @@ const LOCK_TOWER: [&str; 13] = [
     "options",
 ];
 
-const LOCK_MACROS: [&str; 7] = [
+const LOCK_MACROS: [&str; 8] = [
     "lock_key",
     "idempotent",
     "expand",
     "function",
     "args",
     "template",
+    "path",
     "suggest",
 ];
 

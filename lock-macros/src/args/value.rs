@@ -8,7 +8,7 @@ use syn::{
 };
 
 use super::Key;
-use crate::function::ends_with;
+use crate::path::ends_with;
 use crate::suggest;
 use crate::template::Template;
 

@@ -17,7 +17,8 @@ use syn::{
     ReturnType, Stmt, Type, TypeParamBound, parse_quote,
 };
 
-use crate::function::{Function, Params, ends_with};
+use crate::function::{Function, Params};
+use crate::path::ends_with;
 
 pub(crate) struct Boxed {
     /// The equivalent async function, with the parameters and the return type of the body.

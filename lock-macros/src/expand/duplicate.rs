@@ -6,7 +6,7 @@ use quote::ToTokens as _;
 use syn::{Attribute, Error, Expr, Result, parse::Parse};
 
 use crate::args::{Key, LockArgs};
-use crate::function::ends_with;
+use crate::path::ends_with;
 
 /// Refuses a second attribute with the same key and manager.
 ///

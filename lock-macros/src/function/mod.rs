@@ -15,11 +15,13 @@ pub(crate) use params::{Params, mentions, names as parameter_names};
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, Error, Ident, Path, Result, ReturnType, Signature, Token, Type, TypeParamBound,
+    Attribute, Error, Ident, Result, ReturnType, Signature, Token, Type, TypeParamBound,
     Visibility,
     ext::IdentExt as _,
     parse::{Parse, ParseStream, Parser as _},
 };
+
+use crate::path::ends_with;
 
 #[derive(Clone)]
 pub(crate) struct Function {
@@ -191,11 +193,6 @@ impl Function {
         };
         is_future.then_some(&**ty)
     }
-}
-
-/// Returns whether the last name of the path is `name`, as `test` in `tokio::test`.
-pub(crate) fn ends_with(path: &Path, name: &str) -> bool {
-    path.segments.last().is_some_and(|last| last.ident == name)
 }
 
 /// Returns whether the bound is a trait of that name.

@@ -19,10 +19,10 @@ use syn::{
     parse_quote, punctuated::Punctuated,
 };
 
-use super::ends_with;
 use super::pattern::{
     bindings, borrows_mutably, by_reference, leaves_something, may_leave_something,
 };
+use crate::path::ends_with;
 
 pub(crate) struct Params {
     /// The parameter list to print.

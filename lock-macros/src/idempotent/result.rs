@@ -2,7 +2,7 @@
 
 use syn::{Error, GenericArgument, PathArguments, Result, ReturnType, Signature, Type};
 
-use crate::function::ends_with;
+use crate::path::ends_with;
 
 pub(super) fn check(sig: &Signature) -> Result<()> {
     let name = &sig.ident;

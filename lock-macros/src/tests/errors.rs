@@ -219,7 +219,7 @@ fn every_source_of_the_layer_is_named_as_a_part_of_a_request() {
     let names = std::fs::read_to_string(path).expect("the sources of the layer");
     let names: Vec<&str> = names
         .lines()
-        .filter_map(|line| line.trim().strip_prefix("kind(\"")?.split('"').next())
+        .filter_map(|line| line.trim().strip_prefix("(\"")?.split('"').next())
         .collect();
     assert!(names.len() >= 18, "{names:?}");
     // Its `for` makes it no expression, which is the error.
