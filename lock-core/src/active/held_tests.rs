@@ -172,11 +172,13 @@ fn a_lease_with_a_body_inside_goes_to_no_other_owner() {
 #[test]
 fn the_end_of_a_lease_that_is_not_passed_on_is_noticed_by_its_close() {
     let clock = ManualClock::new();
-    let lease = held(&clock);
-    clock.advance(60 * SECOND);
+    let max_hold = Duration::from_millis(5);
+    let short = LeaseOptions::new(TTL, true, Some(max_hold));
+    let lease = granted(lease_on(&clock, short), 7);
+    clock.advance(max_hold);
     assert!(lease.succeeded_by(options()).is_none());
     assert_eq!(lease.noticed_phase(), Phase::Held);
-    assert_eq!(lease.observe(), (Phase::Lost(Loss::Expired), true));
+    assert_eq!(lease.observe(), (Phase::Lost(Loss::MaxHold), true));
 }
 
 #[test]
