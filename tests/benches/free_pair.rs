@@ -47,13 +47,6 @@ pub(crate) fn run(server: &RedisServer, [client, apart]: [usize; 2], bars: &mut 
         Way::Awaited,
     );
     bars.at_most("a free pair ÷ raw, on one core", ratio, 1.15);
-    // The lower limit of what the kit can reach with these commands.
-    compare(
-        "its commands by the redis crate, on one core",
-        server,
-        1,
-        Way::CommandsOnly,
-    );
     machine::pin_server(server, apart);
 }
 
@@ -61,8 +54,6 @@ pub(crate) fn run(server: &RedisServer, [client, apart]: [usize; 2], bars: &mut 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Awaited,
-    /// The kit's commands are sent without the kit, by the same crate as the raw ones.
-    CommandsOnly,
     Background,
     BackgroundAfterThought,
 }
@@ -71,7 +62,7 @@ impl Way {
     fn think(self) -> Duration {
         match self {
             Way::BackgroundAfterThought => THINK,
-            Way::Awaited | Way::CommandsOnly | Way::Background => Duration::ZERO,
+            Way::Awaited | Way::Background => Duration::ZERO,
         }
     }
 }
@@ -91,10 +82,7 @@ async fn compare_here(what: &str, server: &RedisServer, tasks: usize, way: Way) 
     let (mut raw_pairs, mut kit_pairs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let raw_pair = raw_turn(&raw, tasks, way).await;
-        let kit_pair = match way {
-            Way::CommandsOnly => commands_turn(&raw, tasks, way).await,
-            _ => kit_turn(&locks, tasks, way).await,
-        };
+        let kit_pair = kit_turn(&locks, tasks, way).await;
         ratios.push(kit_pair / raw_pair);
         raw_pairs.push(raw_pair);
         kit_pairs.push(kit_pair);
@@ -159,51 +147,6 @@ pub(crate) async fn raw_release(connection: &mut MultiplexedConnection, key: &st
     assert_eq!(deleted, 1);
 }
 
-/// Sends what the kit sends for a free key, and does nothing else that the kit does.
-async fn commands_turn(connection: &MultiplexedConnection, tasks: usize, way: Way) -> f64 {
-    static RELEASE: LazyLock<Script> = LazyLock::new(|| {
-        Script::new(
-            "local call = redis.pcall
-            if call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-            local mark = call('GET', KEYS[2])
-            if call('ZPOPMIN', KEYS[3])[1] then return 0 end
-            call('DEL', KEYS[1])
-            if not mark or mark < ARGV[2] then call('SET', KEYS[2], ARGV[2]) end
-            return 1",
-        )
-    });
-    turn(tasks, way, |task, mut caller| {
-        let mut connection = connection.clone();
-        async move {
-            let key = format!("lockkit:commands:{task}");
-            let (mark, queue) = (format!("{key}:fence"), format!("{key}:queue"));
-            while let Some(start) = caller.begins() {
-                let token = format!("0123456789abcdef/{:032x}", caller.pairs);
-                let mut acquire = lock_core::redis1::pipe();
-                acquire.cmd("SET").arg(&key).arg(&token);
-                acquire.arg("NX").arg("GET").arg("PX").arg(30_000);
-                acquire.cmd("GET").arg(&mark).cmd("TIME");
-                let answers = acquire.query_async(&mut connection);
-                let (before, _mark, time): (Option<String>, Option<u64>, (u64, u64)) =
-                    answers.await.expect("SET, GET and TIME");
-                assert_eq!(before, None);
-                let fence = time.0 * 1_000_000 + time.1;
-                let mut release = RELEASE.key(&key);
-                let release = release.key(&mark).key(&queue).arg(token).arg(fence);
-                let release = release.arg("lockkit:channel:").arg(90_000);
-                let released: i64 = release
-                    .invoke_async(&mut connection)
-                    .await
-                    .expect("EVALSHA");
-                assert_eq!(released, 1);
-                caller.has_it(start).await;
-            }
-            caller
-        }
-    })
-    .await
-}
-
 async fn kit_turn(locks: &LockManager, tasks: usize, way: Way) -> f64 {
     turn(tasks, way, |task, mut caller| {
         let locks = locks.clone();
@@ -212,7 +155,7 @@ async fn kit_turn(locks: &LockManager, tasks: usize, way: Way) -> f64 {
             while let Some(start) = caller.begins() {
                 let guard = locks.lock(key.as_str()).acquire().await.expect("acquire");
                 match way {
-                    Way::Awaited | Way::CommandsOnly => guard.release().await.expect("release"),
+                    Way::Awaited => guard.release().await.expect("release"),
                     Way::Background | Way::BackgroundAfterThought => guard.release_in_background(),
                 }
                 caller.has_it(start).await;
