@@ -1,14 +1,11 @@
-//! Tests tickets on a real server: their cost, answers that are lost or late, full memory, and several processes.
+//! Tests tickets on a real server: their cost, answers that are lost or late, and full memory.
 
 use std::time::Duration;
 
 use lock_core::{Error, ErrorKind, LockGuard, LockManager, Ticket, Wait};
-use lock_tests::{ChildProcess, Direction, Flow, Proxy, RedisServer, needs, wait};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::processes::SERVER;
 use super::{asked, counts, keys, kind, long, manager, taken, warm, warm_and_direct};
-
-const TICKET: &str = "LOCK_TESTS_TICKET";
 
 async fn ticket(locks: &LockManager) -> (LockGuard, Ticket) {
     let guard = taken(locks, "k", long()).await;
@@ -207,64 +204,6 @@ async fn a_key_of_another_type_is_another_owners() {
     server.cli(&["HSET", "lockkit:k", "a", "b"]);
     assert_eq!(kind(locks.resume(ticket).await), ErrorKind::Lost);
     assert_eq!(server.cli(&["HGET", "lockkit:k", "a"]), "b");
-}
-
-/// Uses the ticket of the test that started this process in two tasks, when the key `go` is there.
-#[tokio::test]
-#[ignore = "a process that other tests start"]
-async fn uses_a_ticket() {
-    let (Ok(url), Ok(text)) = (std::env::var(SERVER), std::env::var(TICKET)) else {
-        return;
-    };
-    let locks = manager(&url).await;
-    println!("\nready");
-    let go = locks.lock("go").wait(Wait::Forever).ttl(long());
-    // This process may end before the release of a guard that is dropped is sent.
-    let go = go.acquire().await.expect("free");
-    go.release().await.expect("held");
-    let calls = [(); 2].map(|()| {
-        let (locks, ticket) = (locks.clone(), text.parse::<Ticket>());
-        tokio::spawn(async move { locks.resume(ticket?).await })
-    });
-    let mut owners = Vec::new();
-    for call in calls {
-        match call.await.expect("no panic") {
-            Ok(guard) => {
-                println!("\nhas the lock {}", guard.fencing_token());
-                owners.push(guard);
-            }
-            Err(error) => println!("\n{:?}", error.kind()),
-        }
-    }
-    println!("\nended");
-    drop(owners);
-}
-
-#[tokio::test]
-async fn of_four_processes_with_two_tasks_each_one_task_uses_the_ticket() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
-    let begin = taken(&locks, "go", long()).await;
-    let (guard, ticket) = ticket(&locks).await;
-    let processes = [(); 4].map(|()| {
-        let variables = [(SERVER, &*server.url()), (TICKET, &*ticket.to_string())];
-        ChildProcess::of_test("redis::tickets::uses_a_ticket", &variables)
-    });
-    for process in &processes {
-        process.says("ready");
-    }
-    begin.release().await.expect("held");
-    let winner = format!("has the lock {}", guard.fencing_token());
-    let count = |words: &str| {
-        let outputs = processes.iter().map(ChildProcess::output);
-        let lines = outputs.map(|output| output.lines().filter(|line| *line == words).count());
-        lines.sum::<usize>()
-    };
-    for process in &processes {
-        process.says("ended");
-    }
-    assert_eq!((count(&winner), count("Lost")), (1, 7));
 }
 
 #[tokio::test]
