@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use lock_core::{ErrorKind, LockManager, Wait};
+use lock_core::{LockManager, Wait};
 use lock_tests::{ChildProcess, RedisServer, needs, wait};
 use tokio::time::timeout;
 
@@ -102,69 +102,4 @@ async fn a_process_that_was_stopped_for_longer_than_its_ttl_does_nothing_more() 
         "late commands of the stopped process have no effect"
     );
     next.release().await.expect("held");
-}
-
-#[tokio::test]
-#[ignore = "a process that other tests start"]
-async fn guards_until_stopped() {
-    let Some(locks) = parent().await else { return };
-    let guard = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
-    println!("\nholding");
-    stop_myself();
-    let valid = guard.is_valid();
-    println!("\nvalid: {valid}");
-    let kind = guard.release().await.expect_err("the lease ran out").kind();
-    println!("\n{kind:?}");
-}
-
-#[tokio::test]
-async fn the_first_check_after_a_stop_says_lost() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let owner = process("redis::processes::guards_until_stopped", &server);
-    owner.says("holding");
-    wait::until("the lock has run out", || server.get("lockkit:k").is_none());
-    owner.cont();
-    owner.says("valid: false");
-    owner.says(&format!("{:?}", ErrorKind::Lost));
-}
-
-#[tokio::test]
-#[ignore = "a process that other tests start"]
-async fn installs_in_one_runtime_and_locks_in_others() {
-    let Some(locks) = parent().await else { return };
-    locks.install().expect("the first installation");
-    locks.install().expect("the same manager again");
-    let second = LockManager::in_memory()
-        .install()
-        .expect_err("another manager");
-    assert_eq!(second.kind(), ErrorKind::Invalid);
-    drop(locks);
-    std::thread::spawn(|| {
-        for _ in 0..10 {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            let runtime = runtime.expect("a runtime");
-            assert_eq!(runtime.block_on(place_order(7)).expect("free"), 7);
-        }
-    })
-    .join()
-    .expect("no panic");
-    println!("\ndone");
-}
-
-#[lock_core::distributed_lock(key = "order:<uid>", ttl = "10s")]
-async fn place_order(uid: u64) -> Result<u64, lock_core::Error> {
-    tokio::task::yield_now().await;
-    Ok(uid)
-}
-
-#[tokio::test]
-async fn an_installed_manager_serves_every_later_runtime() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let test = "redis::processes::installs_in_one_runtime_and_locks_in_others";
-    process(test, &server).says("done");
-    assert!(server.commandstats().get("evalsha") >= Some(&10));
 }
