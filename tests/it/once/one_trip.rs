@@ -3,7 +3,7 @@
 use lock_core::once::{Claimed, Tx, peek};
 use lock_tests::{Direction, Flow, Proxy, needs, wait};
 
-use super::altered::{Alteration, Altered};
+use super::altered::{Hooked, replaced};
 use super::postgres::Fresh;
 use super::suite::{Fixture, claim, done, effect};
 
@@ -50,21 +50,13 @@ async fn begin_and_claim_are_one_trip_and_completion_and_commit_another() {
     assert_eq!(fixture.effects().await, 2);
 }
 
-/// The database refuses to begin.
-struct Refusing;
-
-impl Alteration for Refusing {
-    fn altered(sql: &'static str) -> String {
-        sql.replace("BEGIN", "BEGIN WITHOUT LUCK")
-    }
-}
-
 /// The claim is on its way when BEGIN fails, and is then a transaction of its own.
 #[tokio::test]
 async fn a_begin_that_fails_claims_nothing() {
     needs!(postgres);
     let fixture = Fresh::start().await;
-    let begun = Tx::begin_and_claim(&Altered::<Refusing>::new(fixture.db()), &claim("k")).await;
+    let db = Hooked::new(fixture.db(), replaced("BEGIN", "BEGIN WITHOUT LUCK"));
+    let begun = Tx::begin_and_claim(&db, &claim("k")).await;
     let refused = begun.expect_err("the server does not know the word");
     assert!(
         refused.is_unavailable() && !refused.is_outcome_unknown(),

@@ -4,7 +4,7 @@ use lock_core::Error;
 use lock_core::once::{Claimed, Settled, Tx};
 use lock_tests::needs;
 
-use super::altered::{Alteration, Altered};
+use super::altered::{Hooked, replaced};
 use super::postgres::Fresh;
 use super::suite::{Fixture, claim, done, effect};
 
@@ -77,24 +77,16 @@ async fn a_foreign_advisory_lock_refuses_a_claim() {
     );
 }
 
-/// Advisory locks do nothing.
-struct Unlocked;
-
-impl Alteration for Unlocked {
-    fn altered(sql: &'static str) -> String {
-        sql.replace(
-            "pg_try_advisory_xact_lock($4::bigint)",
-            "$4::bigint IS NOT NULL",
-        )
-    }
-}
-
 #[tokio::test]
 async fn a_unique_index_is_the_arbiter_where_advisory_locks_do_nothing() {
     needs!(postgres);
     let fixture = Fresh::start().await;
     for (key, commits) in [("k", true), ("l", false)] {
-        let db = Altered::<Unlocked>::new(fixture.db());
+        let unlocked = replaced(
+            "pg_try_advisory_xact_lock($4::bigint)",
+            "$4::bigint IS NOT NULL",
+        );
+        let db = Hooked::new(fixture.db(), unlocked);
         let own = claim(key);
         let mut first = Tx::begin(&db).await.expect("a transaction");
         assert_eq!(

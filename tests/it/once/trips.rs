@@ -1,6 +1,5 @@
 //! Counts the statements of the kit beside those of a handler.
 
-use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,30 +10,19 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use axum::routing::post;
 use lock_core::LockManager;
-use lock_core::once::{CommitError, Database, Dialect, Row, Value};
+use lock_core::once::{Database, Dialect};
 use lock_tests::needs;
 use lock_tower::{LockLayer, Once, Refused, Replay};
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
+use super::altered::Hooked;
 use super::suite::Fixture;
 use super::{postgres, sqlite};
 
-/// A database that lists what it is asked for, by the first word of each statement.
-#[derive(Clone)]
-struct Counted<D> {
-    db: D,
-    asked: Asked,
-}
-
+/// What a database was asked for, by the first word of each statement.
 #[derive(Clone, Default)]
 struct Asked(Arc<Mutex<Vec<&'static str>>>);
-
-/// A transaction of a database that counts.
-struct Open<T> {
-    tx: T,
-    asked: Asked,
-}
 
 impl Asked {
     fn note(&self, statement: &'static str) {
@@ -45,95 +33,6 @@ impl Asked {
 
     fn take(&self) -> Vec<&'static str> {
         mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl<D: Database> Database for Counted<D> {
-    type Tx = Open<D::Tx>;
-    type Connection = D::Connection;
-    type Error = D::Error;
-
-    fn dialect(&self) -> Dialect {
-        self.db.dialect()
-    }
-
-    async fn begin(&self, statement: &'static str) -> Result<Open<D::Tx>, D::Error> {
-        self.asked.note(statement);
-        let tx = self.db.begin(statement).await?;
-        let asked = self.asked.clone();
-        Ok(Open { tx, asked })
-    }
-
-    async fn begin_and_execute(
-        &self,
-        begin: &'static str,
-        statement: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<(Open<D::Tx>, u64), D::Error> {
-        self.asked.note(begin);
-        self.asked.note(statement);
-        let (tx, rows) = self.db.begin_and_execute(begin, statement, values).await?;
-        let asked = self.asked.clone();
-        Ok((Open { tx, asked }, rows))
-    }
-
-    async fn read(
-        &self,
-        statement: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, D::Error> {
-        self.asked.note(statement);
-        self.db.read(statement, values).await
-    }
-
-    async fn query(
-        tx: &mut Open<D::Tx>,
-        statement: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, D::Error> {
-        tx.asked.note(statement);
-        D::query(&mut tx.tx, statement, values).await
-    }
-
-    async fn execute(
-        tx: &mut Open<D::Tx>,
-        statement: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<u64, D::Error> {
-        tx.asked.note(statement);
-        D::execute(&mut tx.tx, statement, values).await
-    }
-
-    fn connection(tx: &mut Open<D::Tx>) -> &mut D::Connection {
-        D::connection(&mut tx.tx)
-    }
-
-    fn connection_ref(tx: &Open<D::Tx>) -> &D::Connection {
-        D::connection_ref(&tx.tx)
-    }
-
-    async fn commit(tx: Open<D::Tx>) -> Result<(), D::Error> {
-        tx.asked.note("COMMIT");
-        D::commit(tx.tx).await
-    }
-
-    async fn execute_and_commit(
-        tx: Open<D::Tx>,
-        statement: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<(), CommitError<D::Error>> {
-        tx.asked.note(statement);
-        tx.asked.note("COMMIT");
-        D::execute_and_commit(tx.tx, statement, values).await
-    }
-
-    async fn rollback(tx: Open<D::Tx>) -> Result<(), D::Error> {
-        tx.asked.note("ROLLBACK");
-        D::rollback(tx.tx).await
-    }
-
-    fn code<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<Cow<'a, str>> {
-        D::code(error)
     }
 }
 
@@ -150,17 +49,18 @@ impl<F: Fixture + 'static> Server<F> {
     async fn start(db: F::Db) -> Self {
         let locks = LockManager::connect("memory:").await.expect("a manager");
         let asked = Asked::default();
-        let db = Counted {
-            db,
-            asked: asked.clone(),
-        };
+        let noted = asked.clone();
+        let db = Hooked::new(db, move |sql| {
+            noted.note(sql);
+            sql
+        });
         let layer = LockLayer::template(locks, "pay:<idempotency-key>").expect("a template");
         let replay = Replay::in_database(db).caller_is_in_key();
         let layer = layer.replay(replay).expect("in bounds");
         let (entered, leave) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let handler = {
             let (entered, leave) = (Arc::clone(&entered), Arc::clone(&leave));
-            move |once: Once<Counted<F::Db>>| async move {
+            move |once: Once<Hooked<F::Db>>| async move {
                 let mut tx = once.begin().await?;
                 let sql = "INSERT INTO effects VALUES ('one')";
                 F::execute(&mut tx, sql).await.expect("a new effect");
