@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, ErrorKind, LockGuard, LockManager};
+use lock_core::{Error, ErrorKind, FencingToken, LockGuard, LockManager};
 use lock_tests::{RedisServer, wait};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -32,6 +32,14 @@ pub(crate) async fn taken(locks: &LockManager, key: &str, ttl: Duration) -> Lock
     request.acquire().await.expect("free")
 }
 
+/// Takes the lock and releases it.
+pub(crate) async fn once(locks: &LockManager, key: &str) -> FencingToken {
+    let guard = locks.lock(key).ttl(long()).acquire().await.expect("free");
+    let fence = guard.fencing_token();
+    guard.release().await.expect("held");
+    fence
+}
+
 /// Returns the lock of a waiter, which must have been told in time.
 pub(crate) async fn its_turn(waiter: Waiter) -> LockGuard {
     let guard = timeout(wait::PATIENCE, waiter).await;
@@ -43,8 +51,7 @@ pub(crate) async fn its_turn(waiter: Waiter) -> LockGuard {
 ///
 /// A ticket in the queue proves only that the server has processed the request.
 pub(crate) async fn all_is_answered(locks: &LockManager) {
-    let guard = taken(locks, "behind", long()).await;
-    guard.release().await.expect("held");
+    once(locks, "behind").await;
 }
 
 /// Checks that no manager can connect to this URL, whose password is `sesame`.

@@ -10,7 +10,7 @@ use lock_tests::{Answer, Direction, FakeServer, Proxy, RedisCluster, RedisServer
 use tokio::runtime::Builder;
 
 use super::{PATIENT, long, taken};
-use crate::steps::manager;
+use crate::steps::{manager, once};
 
 const SHORT: Duration = Duration::from_millis(900);
 
@@ -58,11 +58,7 @@ async fn other_nodes_that_hang_cost_nothing_while_the_node_of_the_keys_is_health
     }
     // A manager that starts now learns the map from the healthy node.
     let other = builder().connect().await.expect("a manager");
-    taken(&other, &free[0], long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&other, &free[0]).await;
     let ends = || well.cli(&["PEXPIRETIME", &format!("lockkit:{}", held[0])]);
     let before = ends();
     wait::eventually("the lock is renewed", async || ends() != before).await;
@@ -115,9 +111,5 @@ async fn a_manager_that_starts_waits_for_the_first_answer_longer_than_one_that_k
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     proxy.pass();
     let locks = connecting.await.expect("no panic").expect("a manager");
-    taken(&locks, "k", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&locks, "k").await;
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use lock_core::LockManager;
 use lock_tests::RedisCluster;
 
-use crate::steps::{self, Waiter, its_turn, kind, long, refused, taken};
+use crate::steps::{self, Waiter, its_turn, kind, long, once, refused, taken};
 
 /// The node timeout for tests in which a node fails, so that it is soon taken for dead.
 const IMPATIENT: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use lock_core::middleware::{Forgotten, RecordOutcome};
-use lock_core::{ErrorKind, FencingToken, LockManager, Wait};
+use lock_core::{ErrorKind, Wait};
 use lock_tests::{needs, wait};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -12,15 +12,7 @@ use super::migration::Move;
 use super::{its_turn, long, manager, taken};
 use crate::conformance::shared_cluster;
 use crate::failover::Load;
-use crate::steps::OUTLIVED;
-
-/// Takes the lock and releases it.
-pub(super) async fn once(locks: &LockManager, key: &str) -> FencingToken {
-    let guard = locks.lock(key).ttl(long()).acquire().await.expect("free");
-    let fence = guard.fencing_token();
-    guard.release().await.expect("held");
-    fence
-}
+use crate::steps::{OUTLIVED, once};
 
 #[tokio::test]
 async fn a_slot_that_has_moved_is_followed() {

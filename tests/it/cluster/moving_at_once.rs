@@ -6,9 +6,8 @@ use lock_core::Wait;
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
 
 use super::migration::Move;
-use super::moving::once;
 use super::{PATIENT, its_turn, manager, taken};
-use crate::steps::OUTLIVED;
+use crate::steps::{OUTLIVED, once};
 
 #[tokio::test]
 async fn a_slot_that_moves_at_once_keeps_its_lock_its_waiter_and_its_high_water_mark() {

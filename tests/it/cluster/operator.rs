@@ -6,7 +6,7 @@ use lock_tests::{RedisCluster, needs, wait};
 use tokio::time::timeout;
 
 use super::migration::Move;
-use super::{its_turn, long, manager, taken};
+use super::{its_turn, long, manager, once, taken};
 use crate::conformance::shared_cluster;
 
 async fn operator(cluster: &RedisCluster) -> Operator {
@@ -46,11 +46,7 @@ async fn an_order_while_its_slot_moves_is_refused_and_changes_nothing_and_is_don
         ("{ordered-slot-that-moved}", Some("")),
     ] {
         let name = format!("lockkit:{key}");
-        taken(&locks, key, long())
-            .await
-            .release()
-            .await
-            .expect("held");
+        once(&locks, key).await;
         let guard = taken(&locks, key, long()).await;
         let seen = holders(&operator, key, 1).await;
         let mark = operator.inspect(key).await.expect("it answers");
@@ -88,11 +84,7 @@ async fn an_order_whose_keys_are_all_in_their_old_place_is_done_while_the_slot_m
     let key = "{ordered-whole}";
     let name = format!("lockkit:{key}");
     // The mark, the shares and the queue are there besides the lock.
-    taken(&locks, key, long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&locks, key).await;
     let one = reader(&locks, key).acquire().await.expect("free");
     let other = reader(&others, key).acquire().await.expect("beside it");
     let writer = others.lock(key).ttl(long()).wait(Wait::Forever);

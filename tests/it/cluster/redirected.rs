@@ -7,8 +7,7 @@ use lock_tests::{RedisCluster, RedisServer, needs, wait};
 use tokio::runtime::Builder;
 
 use super::migration::Move;
-use super::moving::once;
-use super::{PATIENT, long, manager, taken};
+use super::{PATIENT, long, manager, once, taken};
 
 /// How often a node has redirected a command to the node to which its slot moves.
 fn redirections(node: &RedisServer) -> Option<String> {

@@ -10,7 +10,7 @@ use lock_core::{LockManager, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
 
-use super::{Fixture, long};
+use super::{Fixture, long, once};
 
 /// The moment at which a future is dropped after its last poll.
 #[derive(Clone, Copy)]
@@ -150,8 +150,7 @@ pub(super) async fn an_acquire_cancelled_in_flight_does_not_block_the_next_one_o
 ) {
     let locks = store.manager().await;
     // The connection exists already, so that the attempt is soon on its way.
-    let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    first.release().await.expect("held");
+    once(&locks, "k").await;
     for polls in 1..5 {
         let cancelled = polled(
             locks.lock("k").ttl(long()).acquire(),

@@ -8,7 +8,7 @@ use lock_core::{Credentials, ErrorKind, LockManager};
 use lock_tests::{needs, wait};
 
 use super::{Office, Site};
-use crate::steps::{kind, long, taken};
+use crate::steps::{kind, once};
 
 #[tokio::test]
 async fn a_provider_that_fails_is_unavailable_and_its_error_is_the_source() {
@@ -134,9 +134,5 @@ async fn a_password_without_a_user_is_that_of_the_default_user() {
         .operation_timeout(Duration::from_secs(5))
         .credentials(|| async { Ok::<_, std::io::Error>(Credentials::password("sesame")) });
     let locks = builder.connect().await.expect("a manager");
-    taken(&locks, "k", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&locks, "k").await;
 }

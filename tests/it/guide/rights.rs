@@ -10,7 +10,7 @@ use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, needs, wait};
 use tokio::time::timeout;
 
 use super::{blocks, page, repository};
-use crate::steps::{all_is_answered, its_turn, kind, long, taken};
+use crate::steps::{all_is_answered, its_turn, kind, long, once, taken};
 
 const PAGE: &str = "lock-core/src/docs/guide/production.md";
 
@@ -142,8 +142,7 @@ async fn use_locks(one: ManagerBuilder, other: ManagerBuilder) {
         guard.release().await.expect("held");
         assert_eq!(kind(other.lock(key).acquire().await), ErrorKind::Busy);
         locks.forget(key).await.expect("an answer");
-        let guard = taken(&other, key, long()).await;
-        guard.release().await.expect("held");
+        once(&other, key).await;
     }
     for manager in [locks, other] {
         let drained = manager.drain(wait::PATIENCE).await;

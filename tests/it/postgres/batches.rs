@@ -5,7 +5,7 @@ use lock_tests::{SqlServer, needs};
 use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
 
-use super::{long, manager, table, taken};
+use super::{long, manager, once, table, taken};
 
 const TASKS: usize = 64;
 
@@ -35,11 +35,7 @@ async fn a_request_that_is_refused_does_not_refuse_those_sent_with_it() {
     let server = SqlServer::postgres();
     let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
     let held = taken(&other, "k7", long()).await;
-    taken(&other, "k9", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&other, "k9").await;
     let (mut client, connection) = tokio_postgres::connect(server.url(), NoTls)
         .await
         .expect("a server");

@@ -7,7 +7,7 @@ use lock_tests::{Direction, Proxy, SqlServer, needs, wait};
 
 use super::table::row;
 use super::{DEFAULT, long, manager, table, taken};
-use crate::steps::OUTLIVED;
+use crate::steps::{OUTLIVED, once};
 
 /// The time after which a copy of an acquire refuses itself, and more.
 const LATE: Duration = Duration::from_secs(5);
@@ -15,11 +15,7 @@ const LATE: Duration = Duration::from_secs(5);
 /// Sends an acquire of `k` whose first copy stays in the proxy, and then releases the lock. Returns its manager.
 async fn leaves_a_copy(proxy: &Proxy, url: &str) -> LockManager {
     let locks = manager(url).await;
-    taken(&locks, "warm", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&locks, "warm").await;
     proxy.freeze();
     let before = proxy.held(Direction::Requests);
     let acquire = tokio::spawn(locks.lock("k").ttl(long()).acquire());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use lock_core::{Credentials, ErrorKind, LockManager, ManagerBuilder};
 use lock_tests::{Authority, SqlServer, needs, wait};
 
-use super::{long, taken};
+use super::{long, once, taken};
 
 /// A server that admits `app` by its password only.
 fn server() -> SqlServer {
@@ -51,11 +51,7 @@ async fn each_connection_has_the_user_and_the_password_of_its_moment() {
         server.value(&new) == "2"
     })
     .await;
-    taken(&locks, "l", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&locks, "l").await;
     guard.release().await.expect("held");
 }
 
@@ -80,9 +76,5 @@ async fn a_provider_that_fails_is_an_outage_and_a_wrong_password_is_not() {
     // The office opens again.
     *wrong.lock().expect("no panic") = Some("sesame");
     let locks = builder(&server, &wrong).connect().await;
-    taken(&locks.expect("a manager"), "k", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&locks.expect("a manager"), "k").await;
 }

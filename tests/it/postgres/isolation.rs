@@ -7,7 +7,7 @@ use lock_core::Wait;
 use lock_tests::{SqlServer, needs};
 use tokio::task::JoinSet;
 
-use super::{client, long, manager, table, taken};
+use super::{client, long, manager, once, table};
 
 const MANAGERS: usize = 4;
 const TASKS: usize = 4;
@@ -59,8 +59,7 @@ async fn a_lock_is_no_serializable_transaction() {
     let client = client(&server).await;
     let open = "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM pg_class";
     client.batch_execute(open).await.expect("a transaction");
-    let guard = taken(&locks, "k", long()).await;
-    guard.release().await.expect("held");
+    once(&locks, "k").await;
     let noted = "SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock' \
                  AND relation IN ('lockkit.cell'::regclass, 'lockkit.cell_pkey'::regclass)";
     assert_eq!(server.value(noted), "0");

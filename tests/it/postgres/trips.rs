@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::{Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, SqlServer, needs, wait};
 
-use super::{its_turn, long, manager, table, taken};
+use super::{its_turn, long, manager, once, table, taken};
 
 /// Starts a server that writes down each statement.
 fn writing_down() -> SqlServer {
@@ -26,11 +26,7 @@ async fn a_free_lock_is_one_statement_and_its_release_another() {
     let locks = manager(server.url()).await;
     // The connection exists, and its statements are prepared.
     for key in ["k", "l"] {
-        taken(&locks, key, long())
-            .await
-            .release()
-            .await
-            .expect("held");
+        once(&locks, key).await;
     }
     for key in ["k", "new"] {
         let before = so_far(&server).await;
@@ -67,11 +63,7 @@ async fn a_held_lock_is_refused_by_one_statement() {
     needs!(postgres);
     let server = writing_down();
     let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
-    taken(&other, "l", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&other, "l").await;
     let _guard = taken(&locks, "k", long()).await;
     let before = so_far(&server).await;
     assert!(
@@ -107,11 +99,7 @@ async fn the_server_grants_a_lock_before_it_is_asked_again() {
     let server = SqlServer::postgres();
     let proxy = Proxy::to(server.address());
     let locks = manager(&server.url_through(&proxy)).await;
-    taken(&locks, "warm", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&locks, "warm").await;
     proxy.set(Direction::Replies, Flow::Hold);
     let acquire = tokio::spawn(locks.lock("k").ttl(long()).acquire());
     let table = table(&server);

@@ -6,7 +6,7 @@ use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{all_is_answered, keys, long, manager, taken};
+use super::{all_is_answered, keys, long, manager, once, taken};
 use crate::conformance::shared_cluster;
 
 /// Lets two managers take two similar keys again and again.
@@ -83,11 +83,7 @@ async fn a_reset_by_python_redis_lock_leaves_locks_queues_marks_and_registers_al
     // One server is a quorum of its own here, so that it has registers.
     let several = LockManager::quorum([server.url()]).assume_fresh();
     let several = several.connect().await.expect("a manager");
-    taken(&locks, "marked", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&locks, "marked").await;
     let held = taken(&locks, "k", long()).await;
     let voted = taken(&several, "v", long()).await;
     let waiter = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());

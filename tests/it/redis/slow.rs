@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::LockManager;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, Sentinels, needs, wait};
 
-use super::{long, warm};
+use super::{once, warm};
 use crate::conformance::{shared_cluster, shared_watched};
 
 #[tokio::test]
@@ -52,7 +52,6 @@ async fn distant_sentinels_and_nodes_are_found() {
         let builder = LockManager::builder(&url).namespace("far:");
         let locks = builder.operation_timeout(wait::PATIENCE).connect().await;
         let locks = locks.expect("a manager");
-        let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-        guard.release().await.expect("held");
+        once(&locks, "k").await;
     }
 }

@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockGuard};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{Nodes, at_last, held_by_all, kind, long};
+use super::{Nodes, at_last, held_by_all, kind, long, once};
 
 /// A ttl long enough for a renewal on a busy machine, and short enough to wait for.
 const TTL: Duration = Duration::from_secs(3);
@@ -108,8 +108,7 @@ async fn the_vote_of_a_stopped_server_for_a_released_lock_is_undone_when_it_cont
         .await
         .expect("a majority has released the lock");
     // The stopped server also gets an acquire that it has not read yet.
-    let guard = locks.lock("l").ttl(long()).acquire().await.expect("free");
-    guard.release().await.expect("held");
+    once(&locks, "l").await;
     nodes.0[0].cont();
     nodes.are_left_clean().await;
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use lock_core::{LockGuard, LockManager, ManagerBuilder};
 use lock_tests::{RedisServer, wait};
 
-use crate::steps::{kind, long};
+use crate::steps::{kind, long, once};
 
 /// Independent servers of one test.
 struct Nodes(Vec<RedisServer>);

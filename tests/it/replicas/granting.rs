@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{Apart, builder, hasty, keys, long, manager, replica_set, taken, waiting, waits};
+use super::{Apart, builder, hasty, keys, long, manager, once, replica_set, waiting, waits};
 
 #[tokio::test]
 async fn a_granted_lock_is_on_as_many_replicas_as_required() {
@@ -237,8 +237,7 @@ async fn a_late_release_of_a_refused_attempt_deletes_no_lock_that_was_granted_si
     let proxy = Proxy::to(set.master().address());
     let locks = builder(&proxy.redis_url(), 1).operation_timeout(Duration::from_secs(2));
     let locks = locks.connect().await.expect("a manager");
-    let first = taken(&locks, "first", long()).await;
-    first.release().await.expect("held");
+    once(&locks, "first").await;
     let replica = &set.servers()[1];
     replica.stop();
     // The key is long, so that the number of bytes shows that the proxy keeps the release.

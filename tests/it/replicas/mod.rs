@@ -16,7 +16,7 @@ use std::time::Duration;
 use lock_core::{LockManager, ManagerBuilder};
 use lock_tests::{Proxy, RedisOptions, RedisServer, ReplicaSet, wait};
 
-use crate::steps::{its_turn, keys, long, taken};
+use crate::steps::{its_turn, keys, long, once, taken};
 
 /// Makes a builder for locks that this many replicas must acknowledge.
 ///

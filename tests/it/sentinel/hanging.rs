@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::mistakes::naming;
-use super::{long, taken};
+use super::{long, once, taken};
 use crate::conformance::Watched;
 
 /// The shortest ttl. Its owner is the first to notice if no lock is renewed.
@@ -216,11 +216,7 @@ async fn sentinels_that_answer_nothing_but_errors_cost_no_lock() {
         epoch: 0,
     });
     let other = LockManager::connect(&url).await.expect("a manager");
-    taken(&other, "k", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&other, "k").await;
 }
 
 #[tokio::test]
@@ -229,8 +225,7 @@ async fn a_manager_connects_while_one_of_three_hangs() {
     let watched = patient();
     watched.sentinels.servers()[0].stop();
     let locks = LockManager::connect(&watched.sentinels.url()).await;
-    let guard = taken(&locks.expect("a manager"), "k", long()).await;
-    guard.release().await.expect("held");
+    once(&locks.expect("a manager"), "k").await;
 }
 
 #[tokio::test]
@@ -249,9 +244,5 @@ async fn a_manager_that_starts_waits_for_the_first_answer_longer_than_one_that_h
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     proxy.pass();
     let locks = connecting.await.expect("no panic").expect("a manager");
-    taken(&locks, "k", long())
-        .await
-        .release()
-        .await
-        .expect("held");
+    once(&locks, "k").await;
 }

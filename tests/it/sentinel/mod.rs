@@ -12,7 +12,7 @@ mod tickets;
 mod waiting;
 
 use crate::conformance::Watched;
-use crate::steps::{its_turn, kind, long, manager, refused, taken};
+use crate::steps::{its_turn, kind, long, manager, once, refused, taken};
 use lock_tests::{RedisServer, ReplicaSet, Sentinels, wait};
 
 impl Watched {

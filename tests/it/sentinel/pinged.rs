@@ -3,9 +3,8 @@
 use lock_core::{ErrorKind, LockManager};
 use lock_tests::{needs, wait};
 
-use super::{long, taken};
 use crate::conformance::Watched;
-use crate::steps::kind;
+use crate::steps::{kind, once};
 
 #[tokio::test]
 async fn a_killed_master_is_unavailable_until_another_server_has_its_place() {
@@ -20,6 +19,5 @@ async fn a_killed_master_is_unavailable_until_another_server_has_its_place() {
         locks.ping().await.is_ok()
     })
     .await;
-    let guard = taken(&locks, "k", long()).await;
-    guard.release().await.expect("held");
+    once(&locks, "k").await;
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::redis::asked;
 
-use super::{Waiter, all_is_answered, its_turn, keys, long, manager, millis, on, queued};
+use super::{Waiter, all_is_answered, its_turn, keys, long, manager, millis, on, once, queued};
 
 /// The time after which a waiter asks by itself in every case.
 const LAST_RESORT: Duration = Duration::from_secs(30);
@@ -142,8 +142,7 @@ async fn each_connection_of_a_waiter_may_be_killed_while_it_waits() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = manager(&server.url()).await;
-    let warm = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    warm.release().await.expect("held");
+    once(&owner, "k").await;
     let owners = connections(&server);
     let mut killed = 0;
     for before in [true, false] {

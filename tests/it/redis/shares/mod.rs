@@ -10,7 +10,7 @@ mod trips;
 use lock_core::{LockGuard, LockManager, LockRequest};
 use lock_tests::RedisServer;
 
-use super::{asked, keys, kind, long, manager, taken, warm};
+use super::{asked, keys, kind, long, manager, once, taken, warm};
 
 macro_rules! scripts {
     ($($part:literal),+) => {
