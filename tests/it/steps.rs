@@ -40,6 +40,12 @@ pub(crate) async fn once(locks: &LockManager, key: &str) -> FencingToken {
     fence
 }
 
+/// Checks that an attempt without a wait finds the lock held.
+pub(crate) async fn is_refused(locks: &LockManager, key: &str) {
+    let tried = locks.lock(key).try_acquire().await;
+    assert!(tried.expect("an answer").is_none(), "the key is free");
+}
+
 /// Returns the lock of a waiter, which must have been told in time.
 pub(crate) async fn its_turn(waiter: Waiter) -> LockGuard {
     let guard = timeout(wait::PATIENCE, waiter).await;

@@ -3,20 +3,13 @@
 use lock_core::{LockManager, Wait};
 use lock_tests::{Pooler, SqlServer, needs};
 
-use super::{its_turn, long, manager, table, taken};
+use super::{is_refused, its_turn, long, manager, table, taken};
 
 /// Takes a lock, hands it to a waiter, and renews neither. Returns nothing, and leaves nothing.
 async fn hands_over(server: &SqlServer, locks: &LockManager, other: &LockManager) {
     for key in ["k", "l"] {
         let guard = taken(locks, key, long()).await;
-        assert!(
-            other
-                .lock(key)
-                .try_acquire()
-                .await
-                .expect("an answer")
-                .is_none()
-        );
+        is_refused(&other, key).await;
         let waiter = tokio::spawn(other.lock(key).ttl(long()).wait(Wait::Forever).acquire());
         tokio::task::yield_now().await;
         guard.release().await.expect("held");

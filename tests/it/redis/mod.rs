@@ -48,7 +48,9 @@ use std::time::Duration;
 use lock_core::LockManager;
 use lock_tests::{Proxy, RedisServer};
 
-use crate::steps::{Waiter, all_is_answered, its_turn, keys, kind, long, manager, once, taken};
+use crate::steps::{
+    Waiter, all_is_answered, is_refused, its_turn, keys, kind, long, manager, once, taken,
+};
 
 /// Makes a manager behind a proxy whose connections all exist already.
 async fn warm(proxy: &Proxy, patience: Duration) -> LockManager {

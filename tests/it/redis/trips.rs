@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{keys, long, manager, warm, warm_and_direct};
+use super::{is_refused, keys, long, manager, warm, warm_and_direct};
 
 pub(crate) fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
     let counts = expected.iter();
@@ -120,27 +120,13 @@ async fn a_refusal_is_one_round_trip_and_inside_the_process_none() {
     let (locks, owner) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     server.reset_stats();
-    assert!(
-        locks
-            .lock("k")
-            .try_acquire()
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    is_refused(&locks, "k").await;
     assert_eq!(
         asked(&server),
         counts(&[("set", 1), ("get", 1), ("time", 1)])
     );
     server.reset_stats();
-    assert!(
-        owner
-            .lock("k")
-            .try_acquire()
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    is_refused(&owner, "k").await;
     assert_eq!(asked(&server), counts(&[]));
     drop(guard);
 }

@@ -8,7 +8,7 @@ use lock_tests::{RedisServer, needs, wait};
 
 use super::super::processes::{SERVER, process};
 use super::{LOCK, QUEUE, entered, keys, long, manager, permit, reader, taken};
-use crate::steps::its_turn;
+use crate::steps::{is_refused, its_turn};
 
 #[tokio::test]
 async fn foreign_clients_and_shares_exclude_each_other() {
@@ -106,14 +106,7 @@ async fn all_readers_of_many_processes_enter_when_a_writer_ends() {
         }
         if has_seen_shares {
             let reader = entered(reader(&managers[0])).await;
-            assert!(
-                locks
-                    .lock("k")
-                    .try_acquire()
-                    .await
-                    .expect("an answer")
-                    .is_none()
-            );
+            is_refused(&locks, "k").await;
             reader.release().await.expect("held");
         }
         let guard = taken(&locks, "k", long()).await;
