@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{buy_fast, code, view};
+use super::{buy_fast, code, opened, view};
 
 /// The lamp costs this much more than the mug, before and after each change of a test.
 const APART: i64 = 4_600;
@@ -113,8 +113,7 @@ async fn an_order_costs_the_new_price() {
 
 #[tokio::test]
 async fn a_change_that_is_not_valid_changes_nothing() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     for (prices, status, expected) in [
         (r#"{"mug":1900,"unicorn":1}"#, 404, "unknown_sku"),
         (r#"{"lamp":0,"mug":1900}"#, 422, "invalid_price"),

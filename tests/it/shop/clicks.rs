@@ -1,15 +1,14 @@
 //! Tests clicks on one process with its locks in memory, as `cargo run --example shop` starts
 //! it.
 
-use lock_tests::{ShopProcess, http, wait};
+use lock_tests::{http, wait};
 use tokio::join;
 
-use super::{buy, buy_fast, by_status, code, orders, retry_after, shelf, view};
+use super::{buy, buy_fast, by_status, code, opened, orders, retry_after, shelf, under_way};
 
 #[tokio::test]
 async fn a_double_click_places_one_order_and_gets_one_refusal_with_retry_after() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let (placed, refused) = join!(buy(port, "ada"), buy(port, "ada"));
     let (placed, refused) = by_status(placed, refused);
     assert_eq!((placed.status, refused.status), (201, 409), "{refused:?}");
@@ -26,8 +25,7 @@ async fn a_double_click_places_one_order_and_gets_one_refusal_with_retry_after()
 
 #[tokio::test]
 async fn a_click_after_a_fast_answer_is_refused_as_done_a_moment_ago() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     assert_eq!(buy_fast(port, "ada", "mug").await.status, 201);
     let refused = buy_fast(port, "ada", "mug").await;
     assert_eq!(refused.status, 409);
@@ -38,8 +36,7 @@ async fn a_click_after_a_fast_answer_is_refused_as_done_a_moment_ago() {
 
 #[tokio::test]
 async fn a_click_after_the_cooldown_places_a_second_order() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     assert_eq!(buy_fast(port, "ada", "mug").await.status, 201);
     wait::eventually("the cooldown is over", async || {
         let again = buy_fast(port, "ada", "mug").await;
@@ -54,8 +51,7 @@ async fn a_click_after_the_cooldown_places_a_second_order() {
 
 #[tokio::test]
 async fn fifty_clicks_of_one_user_place_one_order() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let clicks: Vec<_> = (0..50)
         .map(|_| tokio::spawn(async move { buy(port, "ada").await.status }))
         .collect();
@@ -71,13 +67,9 @@ async fn fifty_clicks_of_one_user_place_one_order() {
 
 #[tokio::test]
 async fn another_user_buys_while_the_first_order_is_under_way() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let first = tokio::spawn(async move { buy(port, "ada").await.status });
-    wait::eventually("the first order is under way", async || {
-        !view(port, "/locks").await.is_empty()
-    })
-    .await;
+    under_way(port).await;
     assert_eq!(buy_fast(port, "ben", "mug").await.status, 201);
     assert!(
         !first.is_finished(),
@@ -89,13 +81,9 @@ async fn another_user_buys_while_the_first_order_is_under_way() {
 
 #[tokio::test]
 async fn reading_is_never_locked() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let order = tokio::spawn(async move { buy(port, "ada").await.status });
-    wait::eventually("the order is under way", async || {
-        !view(port, "/locks").await.is_empty()
-    })
-    .await;
+    under_way(port).await;
     for path in ["/orders", "/orders?pay=fast", "/stock", "/locks", "/"] {
         let read = http::request(port, "GET", path, &[("x-user-id", "ada")], "").await;
         assert_eq!(read.expect("an answer").status, 200, "{path}");
@@ -109,8 +97,7 @@ async fn reading_is_never_locked() {
 
 #[tokio::test]
 async fn without_the_kit_a_double_click_places_two_orders() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let click = || {
         super::send(
             port,

@@ -6,6 +6,7 @@ use lock_core::LockManager;
 use lock_tests::{ShopProcess, SqlServer, example, needs, wait};
 use tokio::join;
 
+use super::pair::ports;
 use super::{buy, by_status, code, orders};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -14,7 +15,7 @@ async fn one_click_on_each_of_two_processes_places_one_order_by_locks_in_a_postg
     let server = SqlServer::postgres();
     let options = ShopProcess::options().arg("--pair");
     let pair = options.env("DATABASE_URL", server.url()).start();
-    let [one, other] = <[u16; 2]>::try_from(pair.ports()).expect("two ports");
+    let [one, other] = ports(&pair);
     let (placed, refused) = join!(buy(one, "ada"), buy(other, "ada"));
     let (placed, refused) = by_status(placed, refused);
     assert_eq!((placed.status, refused.status), (201, 409), "{refused:?}");

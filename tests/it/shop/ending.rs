@@ -1,22 +1,17 @@
 //! Tests that a shop that is asked to end finishes its orders first.
 
-use lock_tests::{RedisServer, ShopProcess, needs, wait};
+use lock_tests::{RedisServer, ShopProcess, needs};
 
-use super::{buy, orders, pair, view};
+use super::{buy, ends_well, orders, pair, under_way};
 
 async fn ends_after_its_order(mut shop: ShopProcess) {
     let port = shop.port();
     let order = tokio::spawn(async move { buy(port, "ada").await });
-    wait::eventually("the order is under way", async || {
-        !view(port, "/locks").await.is_empty()
-    })
-    .await;
+    under_way(port).await;
     shop.process().terminate();
     let answer = order.await.expect("an answer");
     assert_eq!(answer.status, 201, "{answer:?}");
-    let status = shop.process().wait(wait::PATIENCE);
-    let said = shop.process().output();
-    assert_eq!(status.and_then(|it| it.code()), Some(0), "{said}");
+    let said = ends_well(&mut shop);
     assert!(!said.contains("still"), "every lock was released: {said}");
 }
 
@@ -44,19 +39,14 @@ async fn an_order_whose_client_has_gone_is_finished_too() {
     let mut shop = options.clone().start();
     let port = shop.port();
     let client = tokio::spawn(async move { buy(port, "ada").await });
-    wait::eventually("the order is under way", async || {
-        !view(port, "/locks").await.is_empty()
-    })
-    .await;
+    under_way(port).await;
     client.abort();
     assert!(
         client.await.is_err(),
         "the client has gone before its answer"
     );
     shop.process().terminate();
-    let status = shop.process().wait(wait::PATIENCE);
-    let said = shop.process().output();
-    assert_eq!(status.and_then(|it| it.code()), Some(0), "{said}");
+    let said = ends_well(&mut shop);
     assert!(!said.contains("still"), "every lock was released: {said}");
     let again = options.start();
     assert_eq!(orders(again.port(), "mug").await.len(), 1, "{said}");
@@ -72,6 +62,5 @@ async fn a_pair_finishes_its_orders_too() {
 fn a_shop_without_work_ends_at_once() {
     let mut shop = ShopProcess::start();
     shop.process().terminate();
-    let status = shop.process().wait(wait::PATIENCE).expect("the shop ends");
-    assert!(status.success(), "{status}");
+    ends_well(&mut shop);
 }

@@ -3,7 +3,7 @@
 
 use lock_tests::{ShopProcess, http};
 
-use super::{buy_fast, code, orders, send, shelf};
+use super::{buy_fast, code, opened, orders, send, shelf};
 
 #[tokio::test]
 async fn an_unknown_product_is_not_found() {
@@ -14,8 +14,7 @@ async fn an_unknown_product_is_not_found() {
 
 #[tokio::test]
 async fn an_empty_shelf_is_sold_out_and_sells_no_more() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let all = r#"{"sku":"mug","quantity":10}"#;
     assert_eq!(send(port, "/orders?pay=fast", "ada", all).await.status, 201);
     let answer = buy_fast(port, "ben", "mug").await;
@@ -26,8 +25,7 @@ async fn an_empty_shelf_is_sold_out_and_sells_no_more() {
 
 #[tokio::test]
 async fn an_order_for_more_than_the_stock_sells_nothing() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let body = r#"{"sku":"mug","quantity":11}"#;
     let answer = send(port, "/orders?pay=fast", "ada", body).await;
     assert_eq!((answer.status, &*code(&answer)), (422, "out_of_stock"));
@@ -36,8 +34,7 @@ async fn an_order_for_more_than_the_stock_sells_nothing() {
 
 #[tokio::test]
 async fn a_request_without_one_valid_user_cannot_buy() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let long = "a".repeat(65);
     let nobodies: [&[(&str, &str)]; 6] = [
         &[],
@@ -62,8 +59,7 @@ async fn a_request_without_one_valid_user_cannot_buy() {
 
 #[tokio::test]
 async fn an_invalid_order_is_refused_with_a_problem_and_its_user_can_still_buy() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let huge_text = format!(r#"{{"sku":"{}","quantity":1}}"#, "m".repeat(100_000));
     let long_sku = format!(r#"{{"sku":"{}","quantity":1}}"#, "m".repeat(2_000));
     let cases = [
@@ -112,8 +108,7 @@ async fn an_invalid_order_is_refused_with_a_problem_and_its_user_can_still_buy()
 
 #[tokio::test]
 async fn other_paths_and_methods_are_refused() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let answer = http::get(port, "/nowhere").await.expect("an answer");
     assert_eq!((answer.status, &*code(&answer)), (404, "no_such_page"));
     for method in ["PUT", "DELETE", "PATCH"] {

@@ -4,7 +4,8 @@ use lock_tests::http::{self, Response};
 use lock_tests::{RedisServer, ShopProcess, needs, wait};
 use tokio::time::timeout;
 
-use super::{code, pair, view};
+use super::pair::{self, ports};
+use super::{code, ends_well, view};
 
 const EURO: &str = r#"{"cents":100}"#;
 
@@ -42,10 +43,6 @@ async fn charges(port: u16, user: &str) -> Vec<i64> {
     charges.retain(|charge| charge["user"] == user);
     let number = |charge: &serde_json::Value| charge["charge"].as_i64().expect("a number");
     charges.iter().rev().map(number).collect()
-}
-
-fn ports(pair: &ShopProcess) -> [u16; 2] {
-    pair.ports().try_into().expect("two ports")
 }
 
 async fn is_back(port: u16) {
@@ -108,8 +105,7 @@ async fn a_killed_process_comes_back_on_its_port_and_can_be_killed_again() {
         }
     }
     pair.process().terminate();
-    let status = pair.process().wait(wait::PATIENCE).expect("the pair ends");
-    assert!(status.success(), "{status}: {}", pair.process().output());
+    ends_well(&mut pair);
 }
 
 #[tokio::test]
@@ -120,8 +116,7 @@ async fn a_pair_that_is_asked_to_end_while_a_process_is_away_ends_in_order() {
     let [first, second] = ports(&pair);
     charge_and_be_killed(first, IN_REDIS, "ada").await;
     pair.process().terminate();
-    let status = pair.process().wait(wait::PATIENCE).expect("the pair ends");
-    assert!(status.success(), "{status}: {}", pair.process().output());
+    ends_well(&mut pair);
     for port in [first, second] {
         http::get(port, "/readyz")
             .await

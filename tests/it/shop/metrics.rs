@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use lock_tests::{ShopProcess, http, wait};
+use lock_tests::{http, wait};
 
-use super::{buy, code};
+use super::{buy, code, opened};
 
 /// Returns the served series, with their values.
 async fn series(port: u16) -> BTreeMap<String, f64> {
@@ -24,8 +24,7 @@ async fn series(port: u16) -> BTreeMap<String, f64> {
 
 #[tokio::test]
 async fn a_double_click_is_seen_in_the_metrics_of_both_libraries() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let first = tokio::spawn(async move { buy(port, "ada").await.status });
     wait::eventually("the order holds both of its locks", async || {
         series(port).await.get("lock_held") == Some(&2.0)

@@ -19,9 +19,26 @@ mod views;
 pub(crate) use pair::on;
 
 use lock_tests::http::{self, Response};
-use lock_tests::wait;
+use lock_tests::{ShopProcess, wait};
 use serde_json::Value;
 use tokio::time::timeout;
+
+/// Starts a shop with its locks in memory. Returns it with its port.
+#[track_caller]
+fn opened() -> (ShopProcess, u16) {
+    let shop = ShopProcess::start();
+    let port = shop.port();
+    (shop, port)
+}
+
+/// Waits for the end of a shop that was asked to end, which must be no failure. Returns what the shop has printed.
+#[track_caller]
+fn ends_well(shop: &mut ShopProcess) -> String {
+    let status = shop.process().wait(wait::PATIENCE);
+    let said = shop.process().output();
+    assert!(status.is_some_and(|it| it.success()), "{status:?}: {said}");
+    said
+}
 
 /// Orders one piece, as the page does. The bank takes its 800 ms.
 pub(crate) async fn buy(port: u16, user: &str) -> Response {
@@ -47,6 +64,14 @@ pub(crate) async fn view(port: u16, path: &str) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{path}: {}", answer.body);
     assert_eq!(answer.headers["content-type"], "application/json");
     serde_json::from_str(&answer.body).expect("a list")
+}
+
+/// Waits until an order is under way.
+async fn under_way(port: u16) {
+    wait::eventually("the order is under way", async || {
+        !view(port, "/locks").await.is_empty()
+    })
+    .await;
 }
 
 /// Returns the orders of the lane with the kit for one product, oldest first.

@@ -8,8 +8,8 @@ use lock_tests::{RedisServer, needs, wait};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::pair::{on, only_cooldowns_are_left};
-use super::{assert_nothing_oversold, buy, buy_fast, code, retry_after};
+use super::pair::{on, only_cooldowns_are_left, ports};
+use super::{assert_nothing_oversold, buy, buy_fast, code, ends_well, retry_after};
 
 /// The longest time of a click in any state of Redis.
 ///
@@ -92,7 +92,7 @@ async fn a_killed_redis_is_a_503_and_service_is_back_with_it() {
     needs!(redis);
     let server = RedisServer::start();
     let mut pair = on(&server);
-    let ports: [u16; 2] = pair.ports().try_into().expect("two");
+    let ports = ports(&pair);
     let (phase, redis) = watch::channel(Redis::Up);
     let (users, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
@@ -146,9 +146,7 @@ async fn a_killed_redis_is_a_503_and_service_is_back_with_it() {
         assert_nothing_oversold(port, "lamp").await;
     }
     pair.process().terminate();
-    let status = pair.process().wait(wait::PATIENCE).expect("the pair ends");
-    let said = pair.process().output();
-    assert!(status.success(), "{status}: {said}");
+    let said = ends_well(&mut pair);
     assert!(!said.contains("panicked"), "{said}");
     only_cooldowns_are_left(&server);
 }

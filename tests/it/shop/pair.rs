@@ -8,7 +8,9 @@ use lock_tests::{RedisServer, ShopProcess, missing, needs, wait};
 use serde_json::Value;
 use tokio::join;
 
-use super::{assert_nothing_oversold, buy, buy_fast, by_status, code, orders, retry_after, shelf};
+use super::{
+    assert_nothing_oversold, buy, buy_fast, by_status, code, ends_well, orders, retry_after, shelf,
+};
 
 /// Starts `--pair` with the redis-server that the tests use.
 pub(crate) fn with_its_own_redis() -> ShopProcess {
@@ -49,7 +51,7 @@ impl Separate {
     }
 }
 
-fn ports(pair: &ShopProcess) -> [u16; 2] {
+pub(super) fn ports(pair: &ShopProcess) -> [u16; 2] {
     let ports = pair.ports();
     ports.try_into().expect("the opening line names both ports")
 }
@@ -163,8 +165,7 @@ async fn a_pair_on_a_given_redis_sells_its_stock_and_one_order_for_each_double_c
     let answers = two_hundred_clicks(ports(&pair), "/orders?pay=fast").await;
     sold_once_each(ports(&pair), &answers).await;
     pair.process().terminate();
-    let status = pair.process().wait(wait::PATIENCE).expect("the pair ends");
-    assert!(status.success(), "{status}: {}", pair.process().output());
+    ends_well(&mut pair);
     only_cooldowns_are_left(&server);
 }
 

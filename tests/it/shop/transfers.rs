@@ -4,7 +4,7 @@ use lock_tests::http;
 use lock_tests::{RedisServer, ShopProcess, needs, wait};
 use tokio::time::timeout;
 
-use super::{code, view};
+use super::{code, opened, view};
 
 async fn transfer(port: u16, from: &str, to: &str, cents: i64) -> http::Response {
     let body = format!(r#"{{"from":"{from}","to":"{to}","cents":{cents}}}"#);
@@ -23,8 +23,7 @@ async fn cents(port: u16) -> Vec<i64> {
 
 #[tokio::test]
 async fn a_transfer_moves_money_or_says_why_not() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let moved = transfer(port, "red", "blue", 2_500).await;
     assert_eq!(moved.status, 200, "{moved:?}");
     assert_eq!(cents(port).await, [12_500, 10_000, 7_500]);

@@ -2,12 +2,11 @@
 
 use lock_tests::{RedisServer, ShopProcess, http, needs, wait};
 
-use super::{buy, buy_fast, code, orders, shelf, view};
+use super::{buy, buy_fast, code, opened, orders, shelf, view};
 
 #[tokio::test]
 async fn stock_orders_and_locks_are_json() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let order = tokio::spawn(async move { buy(port, "ada").await.status });
     wait::eventually("both locks of the order are held", async || {
         view(port, "/locks").await.len() == 2
@@ -40,8 +39,7 @@ async fn stock_orders_and_locks_are_json() {
 
 #[tokio::test]
 async fn the_shelves_can_be_filled_again() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     assert_eq!(buy_fast(port, "ada", "mug").await.status, 201);
     let reset = http::post(port, "/reset", &[], "")
         .await
@@ -54,8 +52,7 @@ async fn the_shelves_can_be_filled_again() {
 
 #[tokio::test]
 async fn the_write_of_an_owner_that_froze_is_refused_by_its_token() {
-    let shop = ShopProcess::start();
-    let port = shop.port();
+    let (_shop, port) = opened();
     let late = http::post(port, "/freeze", &[], "")
         .await
         .expect("an answer");
