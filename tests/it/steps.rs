@@ -82,6 +82,12 @@ pub(crate) fn kind<T>(result: Result<T, Error>) -> ErrorKind {
     }
 }
 
+/// Checks that all locks of a manager are released in time.
+pub(crate) async fn drains(locks: &LockManager) {
+    let left = locks.drain(wait::PATIENCE).await;
+    assert!(left.is_complete(), "{left:?}");
+}
+
 /// Returns the keys of locks and their queues, without the high-water mark, which stays for ever.
 pub(crate) fn keys(server: &RedisServer) -> Vec<String> {
     let mut keys = server.keys();

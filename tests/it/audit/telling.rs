@@ -6,6 +6,7 @@ use lock_core::LockManager;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::{log, well_kept};
+use crate::steps::drains;
 
 #[tokio::test]
 async fn findings_are_logged_once_for_each_manager_and_not_again_after_a_reconnect() {
@@ -34,8 +35,7 @@ async fn findings_are_logged_once_for_each_manager_and_not_again_after_a_reconne
     .await;
     drop(locks.lock("k").acquire().await.expect("free"));
     // The keeper sends this after any questions of a second audit.
-    let left = locks.drain(wait::PATIENCE).await;
-    assert!(left.is_complete());
+    drains(&locks).await;
     // Valkey 9 asks itself when it starts.
     let questions = |server: &RedisServer| server.commandstats().get("config|get").copied();
     assert_eq!(questions(&server), questions(&RedisServer::start()));

@@ -10,7 +10,7 @@ use lock_core::{LockManager, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
 
-use super::{Fixture, long, once};
+use super::{Fixture, drains, long, once};
 
 /// The moment at which a future is dropped after its last poll.
 #[derive(Clone, Copy)]
@@ -73,8 +73,7 @@ pub(super) async fn an_acquire_dropped_after_any_number_of_polls_leaves_nothing(
         let acquire = locks.lock("k").ttl(long()).acquire();
         let done = polled(acquire, polls, dropped).await.is_some();
         nothing_is_left(store, &locks).await;
-        let left = locks.drain(wait::PATIENCE).await;
-        assert_eq!((left.held(), left.releasing()), (0, 0));
+        drains(&locks).await;
         assert_eq!(store.taken(), 0);
         done
     })

@@ -9,7 +9,7 @@ use lock_tests::wait;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{Fixture, kind, long};
+use super::{Fixture, drains, kind, long};
 
 type Candidacy = JoinHandle<Result<(), lock_core::Error>>;
 
@@ -97,8 +97,7 @@ pub(super) async fn a_leader_whose_manager_drains_leaves_its_key_to_the_next(sto
     leads(&leader).await;
     let (next, waits) = stands(&second, long());
     wait::eventually("the second candidate waits", async || store.waiting() == 1).await;
-    let left = first.drain(wait::PATIENCE).await;
-    assert!(left.is_complete(), "{left:?}");
+    drains(&first).await;
     assert_eq!(kind(led.await.expect("no panic")), ErrorKind::Unavailable);
     assert!(!leader.is_leader());
     leads(&next).await;

@@ -46,7 +46,7 @@ mod waiting;
 mod waiting_for_time;
 mod watching;
 
-pub(crate) use crate::steps::{is_refused, kind, long, once};
+pub(crate) use crate::steps::{drains, is_refused, kind, long, once};
 pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short};
 
 on_several_servers! {

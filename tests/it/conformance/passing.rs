@@ -9,7 +9,7 @@ use lock_tests::wait;
 use tokio::time::timeout;
 
 use super::{Fixture, kind, long, short};
-use crate::steps::{Waiter, its_turn};
+use crate::steps::{Waiter, drains, its_turn};
 
 /// Starts a waiter, which is in the queue of its process when this returns. Tasks of one thread
 /// run in order.
@@ -92,8 +92,7 @@ pub(super) async fn the_last_waiter_that_is_aborted_leaves_the_lock_free(store: 
     drop(first);
     gone.abort();
     assert!(gone.await.is_err_and(|error| error.is_cancelled()));
-    let drained = locks.drain(wait::PATIENCE).await;
-    assert!(drained.is_complete(), "{drained:?}");
+    drains(&locks).await;
     store.is_left_clean().await;
 }
 
@@ -163,8 +162,7 @@ pub(super) async fn while_no_other_process_waits_a_lease_stays_in_its_process(st
     })
     .await;
     assert!(store.has_long_cohorts() || longest_run() <= 32);
-    let drained = locks.drain(wait::PATIENCE).await;
-    assert!(drained.is_complete(), "{drained:?}");
+    drains(&locks).await;
     for task in tasks {
         task.await.expect("no panic");
     }

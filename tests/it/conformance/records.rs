@@ -7,7 +7,7 @@ use lock_core::{Error, ErrorKind, LockGuard, LockManager, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
 
-use super::{Fixture, kind, long, short};
+use super::{Fixture, drains, kind, long, short};
 
 /// Bytes that are no text, and that contain what separates the parts of a value.
 const RECORD: &[u8] = b"a/b \0 \xff\xfe done/ cooling/ 7/";
@@ -74,8 +74,7 @@ pub(super) async fn each_kind_of_end_leaves_the_record(store: &Fixture) {
         .await;
         assert_eq!(refused(&locks).await.record(), Some(RECORD));
         assert_eq!(locks.forget("k").await.expect("no fault"), Forgotten::Yes);
-        let left = locks.drain(wait::PATIENCE).await;
-        assert_eq!((left.held(), left.releasing()), (0, 0));
+        drains(&locks).await;
     }
     store.is_left_clean().await;
 }

@@ -12,7 +12,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{needs, wait};
 use tokio::time::timeout;
 
-use super::{Fixture, long};
+use super::{Fixture, drains, long};
 use crate::dice::Dice;
 
 const TAKERS: u64 = 12;
@@ -115,8 +115,7 @@ where
         task.expect("no task is starved").expect("no panic");
     }
     for locks in &managers {
-        let left = locks.drain(wait::PATIENCE).await;
-        assert_eq!((left.held(), left.releasing()), (0, 0));
+        drains(locks).await;
         assert!(locks.held().is_empty());
     }
     // Those of several servers still undo the votes of a slow one.

@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, yield_now};
 use tokio::time::timeout;
 
 use super::{Fixture, kind, long, shares};
-use crate::steps::its_turn;
+use crate::steps::{drains, its_turn};
 
 type Future<T> = Pin<Box<dyn std::future::Future<Output = T> + Send>>;
 type Waiting = Future<Result<LockGuard, Error>>;
@@ -328,7 +328,6 @@ pub(super) async fn draining_takes_locks_back_from_waiters_that_are_not_polled(s
 }
 
 async fn is_drained(store: &Fixture, locks: &LockManager) {
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
+    drains(locks).await;
     wait::eventually("no key is taken", async || store.taken() == 0).await;
 }

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant as TokioInstant, MissedTickBehavior, interval_at, timeout};
 
 use super::windows::Guarded;
+use crate::steps::drains;
 
 /// The ttl of every lock.
 pub(crate) const TTL: Duration = Duration::from_millis(1200);
@@ -92,8 +93,7 @@ impl Load {
             task.expect("every task ends").expect("no panic");
         }
         for locks in self.managers {
-            let left = locks.drain(wait::PATIENCE).await;
-            assert_eq!((left.held(), left.releasing()), (0, 0));
+            drains(&locks).await;
         }
         let both = self.shared.guarded.iter().map(Guarded::check);
         both.max().unwrap_or_default()

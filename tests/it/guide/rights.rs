@@ -10,7 +10,7 @@ use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, needs, wait};
 use tokio::time::timeout;
 
 use super::{blocks, page, repository};
-use crate::steps::{all_is_answered, its_turn, kind, long, once, taken};
+use crate::steps::{all_is_answered, drains, its_turn, kind, long, once, taken};
 
 const PAGE: &str = "lock-core/src/docs/guide/production.md";
 
@@ -145,8 +145,7 @@ async fn use_locks(one: ManagerBuilder, other: ManagerBuilder) {
         once(&other, key).await;
     }
     for manager in [locks, other] {
-        let drained = manager.drain(wait::PATIENCE).await;
-        assert!(drained.is_complete(), "{drained:?}");
+        drains(&manager).await;
     }
 }
 

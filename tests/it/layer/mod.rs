@@ -21,6 +21,7 @@ use lock_tests::http::Response;
 use lock_tests::{RedisServer, wait};
 use lock_tower::LockLayer;
 
+use crate::steps::drains;
 use client::Version;
 use server::{Gate, Server};
 
@@ -54,8 +55,7 @@ async fn server_on(redis: &RedisServer, gate: &Gate) -> Server {
 /// Waits until releases in the background have ended, and checks that Redis keeps no key.
 async fn nothing_is_left(redis: &RedisServer, servers: &[&Server]) {
     for server in servers {
-        let left = server.locks().drain(wait::PATIENCE).await;
-        assert!(left.is_complete(), "{left:?}");
+        drains(server.locks()).await;
     }
     let mut keys = redis.keys();
     keys.retain(|key| key != "lockkit:!f");

@@ -7,7 +7,7 @@ use lock_tests::{Direction, Proxy, SqlServer, needs, wait};
 
 use super::table::row;
 use super::{DEFAULT, long, manager, table, taken};
-use crate::steps::{OUTLIVED, once};
+use crate::steps::{OUTLIVED, drains, once};
 
 /// The time after which a copy of an acquire refuses itself, and more.
 const LATE: Duration = Duration::from_secs(5);
@@ -66,8 +66,7 @@ async fn a_copy_of_an_acquire_that_arrives_in_time_is_undone() {
     let proxy = Proxy::to(server.address());
     let locks = leaves_a_copy(&proxy, &server.url_through(&proxy)).await;
     arrives(&proxy).await;
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
+    drains(&locks).await;
     table(&server).is_clean().await;
 }
 
@@ -91,7 +90,6 @@ async fn a_renewal_that_arrives_behind_the_end_of_the_lease_makes_no_new_one() {
     let last = server.value(&written);
     arrives(&proxy).await;
     drop(guard);
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
+    drains(&locks).await;
     assert_eq!(server.value(&written), last);
 }

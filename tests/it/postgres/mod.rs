@@ -31,7 +31,7 @@ pub(crate) use table::Table;
 use lock_tests::{Proxy, SqlServer};
 use tokio_postgres::{Client, NoTls};
 
-use crate::steps::{is_refused, its_turn, kind, long, manager, once, taken};
+use crate::steps::{drains, is_refused, its_turn, kind, long, manager, once, taken};
 
 /// The namespace of managers that set none.
 const DEFAULT: &str = "lockkit:";

@@ -9,7 +9,7 @@ use lock_core::{ErrorKind, LockManager, ReleaseMode, Wait};
 use lock_tests::{SqlServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{its_turn, long, manager, table, taken};
+use super::{drains, its_turn, long, manager, table, taken};
 
 /// Returns a limit that is longer than a request may stay unanswered, with time for a busy machine.
 fn bounded() -> Duration {
@@ -108,8 +108,7 @@ async fn a_server_killed_under_load_is_unavailable_and_never_busy() {
     for task in tasks {
         task.await.expect("no panic");
     }
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
+    drains(&locks).await;
     // A release does not wait for the disk, so the server may have forgotten those of its last moments. Acquires that were not
     // answered, and releases that were sent again, leave nothing.
     let released = released.lock().expect("no panic");

@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::fencing::goes_back;
-use super::{asked, keys, kind, long, manager, warm};
+use super::{asked, drains, keys, kind, long, manager, warm};
 
 async fn is_free(server: &RedisServer) {
     wait::eventually("the key is free", async || keys(server).is_empty()).await;
@@ -14,8 +14,7 @@ async fn is_free(server: &RedisServer) {
 
 /// Waits until everything is released and the manager keeps nothing.
 async fn is_over(server: &RedisServer, locks: &LockManager) {
-    let left = locks.drain(wait::PATIENCE).await;
-    assert!(left.is_complete(), "{left:?}");
+    drains(locks).await;
     assert!(keys(server).is_empty());
 }
 

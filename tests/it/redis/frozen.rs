@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{its_turn, keys, kind, long, manager, taken};
+use super::{drains, its_turn, keys, kind, long, manager, taken};
 
 fn bounded() -> Duration {
     Duration::from_secs(5)
@@ -41,8 +41,7 @@ async fn a_stopped_server_is_unavailable_in_time_and_nothing_is_left_when_it_goe
     })
     .await;
     held.release().await.expect("held");
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
+    drains(&locks).await;
     assert_eq!(keys(&server), Vec::<String>::new());
 }
 
@@ -82,8 +81,7 @@ async fn a_pause_of_all_clients_is_unavailable_and_late_requests_are_undone() {
     })
     .await;
     guard.release().await.expect("held");
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
+    drains(&locks).await;
     assert_eq!(keys(&server), Vec::<String>::new());
 }
 

@@ -6,7 +6,7 @@ use lock_core::{LockManager, LockRequest, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::processes::{SERVER, process};
+use super::processes::{parent, process};
 use super::{long, manager, taken};
 
 fn all(locks: &LockManager, keys: &[&str]) -> LockRequest {
@@ -36,10 +36,6 @@ async fn a_waiter_whose_process_was_killed_holds_lower_keys_for_a_ttl_at_most() 
     let next = timeout(wait::PATIENCE, next).await.expect("they run out");
     next.expect("free").release().await.expect("held");
     last.release().await.expect("held");
-}
-
-async fn parent() -> Option<LockManager> {
-    Some(manager(&std::env::var(SERVER).ok()?).await)
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ use lock_core::LockManager;
 use lock_tests::{Proxy, RedisServer};
 
 use crate::steps::{
-    Waiter, all_is_answered, is_refused, its_turn, keys, kind, long, manager, once, taken,
+    Waiter, all_is_answered, drains, is_refused, its_turn, keys, kind, long, manager, once, taken,
 };
 
 /// Makes a manager behind a proxy whose connections all exist already.

@@ -22,7 +22,7 @@ pub(super) fn process(test: &str, server: &RedisServer) -> ChildProcess {
 /// Connects to the server of the test that started this process.
 ///
 /// `None` when a user runs all ignored tests.
-async fn parent() -> Option<LockManager> {
+pub(super) async fn parent() -> Option<LockManager> {
     Some(manager(&std::env::var(SERVER).ok()?).await)
 }
 

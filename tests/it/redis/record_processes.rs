@@ -7,17 +7,14 @@ use lock_core::middleware::Forgotten;
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::processes::{SERVER, process};
+use super::processes::{parent, process};
 use super::records::{RECORD, recorded, scripts_run, stored};
 use super::{asked, keys, kind, long, manager, taken};
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
 async fn stores_when_it_continues() {
-    let Ok(url) = std::env::var(SERVER) else {
-        return;
-    };
-    let locks = manager(&url).await;
+    let Some(locks) = parent().await else { return };
     let guard = taken(&locks, "k", Duration::from_secs(1)).await;
     guard.remember("the first", long()).expect("in bounds");
     println!("\nholding");
@@ -66,10 +63,7 @@ const WAITERS: usize = 63;
 #[tokio::test]
 #[ignore = "a process that other tests start"]
 async fn waits_in_many_tasks() {
-    let Ok(url) = std::env::var(SERVER) else {
-        return;
-    };
-    let locks = manager(&url).await;
+    let Some(locks) = parent().await else { return };
     let waiters: Vec<_> = (0..WAITERS)
         .map(|_| tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire()))
         .collect();

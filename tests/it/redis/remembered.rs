@@ -5,7 +5,7 @@ use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::manager;
-use super::processes::{SERVER, process};
+use super::processes::{parent, process};
 
 #[idempotent(key = "charge", ttl = "1s", remember = "1h", manager = locks)]
 async fn charge_and_hang(locks: &LockManager) -> Result<u64, Error> {
@@ -26,10 +26,8 @@ async fn charged(locks: &LockManager) -> Result<u64, Error> {
 #[tokio::test]
 #[ignore = "a process that other tests start"]
 async fn is_killed_after_its_effect() {
-    let Ok(url) = std::env::var(SERVER) else {
-        return;
-    };
-    let _ = charge_and_hang(&manager(&url).await).await;
+    let Some(locks) = parent().await else { return };
+    let _ = charge_and_hang(&locks).await;
 }
 
 /// In Redis an effect happens at least once after a crash, as the attribute's page says. In the transaction of the effect it

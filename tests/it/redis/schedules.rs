@@ -1,6 +1,5 @@
 //! Tests jobs whose ticks are counted by the server's clock: beside wrong clocks, crashes and waiters.
 
-use std::env;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +9,7 @@ use lock_tests::{ChildProcess, RedisServer, ServerClock, needs, wait};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::processes::{SERVER, process};
+use super::processes::{SERVER, parent, process};
 use super::{all_is_answered, asked, keys, long, manager};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -60,8 +59,7 @@ async fn reach(runs: &Runs, count: usize) -> Vec<Tick> {
 #[tokio::test]
 #[ignore = "a process that other tests start"]
 async fn runs_a_job_of_a_millisecond_each_second() {
-    let Ok(url) = env::var(SERVER) else { return };
-    let locks = manager(&url).await;
+    let Some(locks) = parent().await else { return };
     println!("\nclock {}", millis(SystemTime::now()));
     let job = locks.every("k", SECOND).ttl(long()).run(|tick| async move {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -181,8 +179,7 @@ async fn a_process_that_does_not_run_a_tick_sends_one_question_for_it() {
 #[tokio::test]
 #[ignore = "a process that other tests start"]
 async fn runs_until_it_is_killed() {
-    let Ok(url) = env::var(SERVER) else { return };
-    let locks = manager(&url).await;
+    let Some(locks) = parent().await else { return };
     let run = locks.every("k", 3600 * SECOND).ttl(SECOND).run(|tick| {
         println!("\nthe tick ends {}", millis(tick.ends()));
         std::future::pending()
@@ -269,8 +266,7 @@ async fn a_waiter_gets_the_key_of_a_run_that_has_outlived_its_tick() {
 #[tokio::test]
 #[ignore = "a process that other tests start"]
 async fn prints_the_runs_of_a_short_job() {
-    let Ok(url) = env::var(SERVER) else { return };
-    let locks = manager(&url).await;
+    let Some(locks) = parent().await else { return };
     let job = locks.every("k", SECOND / 5).ttl(long()).run(|_| async {
         println!("\nran");
     });

@@ -10,17 +10,13 @@ use lock_core::Wait;
 use lock_tests::{ChildProcess, RedisServer, needs, wait};
 use tokio::time::timeout;
 
+use super::processes::{parent, process};
 use super::{long, manager};
-
-const SERVER: &str = "LOCK_TESTS_SERVER_TO_WAIT_ON";
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
 async fn waits() {
-    let Ok(url) = std::env::var(SERVER) else {
-        return;
-    };
-    let locks = manager(&url).await;
+    let Some(locks) = parent().await else { return };
     let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
     let _guard = request.acquire().await.expect("its turn");
     std::future::pending::<()>().await;
@@ -29,10 +25,9 @@ async fn waits() {
 /// Starts so many processes, which are queued in their order.
 async fn waiting(server: &RedisServer, count: usize) -> Vec<ChildProcess> {
     let mut processes = Vec::new();
-    for process in 1..=count {
-        let variables = [(SERVER, &*server.url())];
-        processes.push(ChildProcess::of_test("redis::stopped::waits", &variables));
-        queued(server, process).await;
+    for queue in 1..=count {
+        processes.push(process("redis::stopped::waits", server));
+        queued(server, queue).await;
     }
     processes
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{is_refused, keys, long, manager, warm, warm_and_direct};
+use super::{drains, is_refused, keys, long, manager, warm, warm_and_direct};
 
 pub(crate) fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
     let counts = expected.iter();
@@ -202,8 +202,7 @@ async fn waiters_for_a_thousand_keys_send_nothing_and_all_are_served() {
         drop(waiter.await.expect("no panic").expect("its turn"));
     }
     for locks in [owner, locks] {
-        let left = locks.drain(wait::PATIENCE).await;
-        assert!(left.is_complete(), "{left:?}");
+        drains(&locks).await;
         assert!(locks.held().is_empty());
     }
     assert!(keys(&server).is_empty());

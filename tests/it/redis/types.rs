@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{its_turn, keys, kind, long, manager, taken};
+use super::{drains, its_turn, keys, kind, long, manager, taken};
 
 #[tokio::test]
 async fn a_key_of_another_type_is_a_mistake_and_is_left_unchanged() {
@@ -65,8 +65,7 @@ async fn is_refused_as_a_mark(spoil: impl Fn(&RedisServer)) {
         .await
         .expect("the mark is good again");
     guard.release().await.expect("held");
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
+    drains(&locks).await;
 }
 
 async fn no_lock_is_given(locks: &LockManager, server: &RedisServer) {

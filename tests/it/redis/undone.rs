@@ -8,7 +8,7 @@ use std::time::Duration;
 use lock_core::ErrorKind;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{keys, kind, long, manager, warm};
+use super::{drains, keys, kind, long, manager, warm};
 
 #[tokio::test]
 async fn an_acquire_that_timed_out_is_undone_when_the_network_is_back() {
@@ -26,8 +26,7 @@ async fn an_acquire_that_timed_out_is_undone_when_the_network_is_back() {
         })
         .await;
     }
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
+    drains(&locks).await;
     assert!(keys(&server).is_empty());
 }
 
@@ -83,7 +82,6 @@ async fn acquires_with_too_little_time_leave_nothing() {
             Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable),
         }
     }
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
+    drains(&locks).await;
     assert!(keys(&server).is_empty());
 }

@@ -23,6 +23,7 @@ use tokio::time::{sleep, timeout};
 use super::contenders::{acquisitions, patience, wait_long};
 use super::{Nodes, builder};
 use crate::kinds::ledger::Ledger;
+use crate::steps::drains;
 
 const URLS: &str = "LOCK_TESTS_NODES";
 const FOLDER: &str = "LOCK_TESTS_LEDGER";
@@ -76,8 +77,7 @@ async fn contends_until_killed() {
     for task in tasks.collect::<Vec<_>>() {
         task.await.expect("no panic");
     }
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
+    drains(&locks).await;
 }
 
 async fn contend(locks: LockManager, ledger: &Ledger, orders: Orders<'_>, wait: Wait) {

@@ -11,7 +11,9 @@ use lock_core::redis1::cmd;
 use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{long, manager, millis, others_run, process, queued, refused, server_of_parent};
+use super::{
+    drains, long, manager, millis, others_run, process, queued, refused, server_of_parent,
+};
 
 #[tokio::test]
 async fn a_manager_that_has_drained_is_in_no_queue() {
@@ -22,8 +24,7 @@ async fn a_manager_that_has_drained_is_in_no_queue() {
     let waiting = || locks.lock("k").ttl(long()).wait(Wait::Forever).acquire();
     let waiters = [tokio::spawn(waiting()), tokio::spawn(waiting())];
     queued(&server, 1).await;
-    let left = locks.drain(wait::PATIENCE).await;
-    assert!(left.is_complete(), "{left:?}");
+    drains(&locks).await;
     assert_eq!(server.cli(&["ZCARD", "lockkit:!q:{k}"]), "0");
     guard.release().await.expect("held");
     assert_eq!(server.get("lockkit:k"), None, "the lock goes to no waiter");
@@ -45,8 +46,7 @@ async fn a_drain_waits_for_requests_under_way_and_undoes_them() {
     let left = locks.drain(millis(20)).await;
     assert!(left.held() == 0 && left.releasing() > 0, "{left:?}");
     proxy.pass();
-    let left = locks.drain(wait::PATIENCE).await;
-    assert!(left.is_complete(), "{left:?}");
+    drains(&locks).await;
     assert_eq!(server.get("lockkit:k"), None);
     assert_eq!(refused(asking).await, ErrorKind::Unavailable);
 }

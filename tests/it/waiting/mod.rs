@@ -25,7 +25,7 @@ use lock_core::{ErrorKind, LockGuard, LockManager};
 use lock_tests::{ChildProcess, RedisServer, wait};
 use tokio::time::timeout;
 
-use crate::steps::{Waiter, all_is_answered, its_turn, keys, long, manager, once};
+use crate::steps::{Waiter, all_is_answered, drains, its_turn, keys, long, manager, once};
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)

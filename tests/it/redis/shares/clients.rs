@@ -6,7 +6,7 @@ use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 
-use super::super::processes::{SERVER, process};
+use super::super::processes::{parent, process};
 use super::{LOCK, QUEUE, entered, keys, long, manager, permit, reader, taken};
 use crate::steps::{is_refused, its_turn};
 
@@ -36,10 +36,7 @@ async fn foreign_clients_and_shares_exclude_each_other() {
 #[tokio::test]
 #[ignore = "a process that other tests start"]
 async fn has_a_permit_until_it_is_killed() {
-    let Ok(url) = std::env::var(SERVER) else {
-        return;
-    };
-    let locks = manager(&url).await;
+    let Some(locks) = parent().await else { return };
     let _guard = entered(permit(&locks, 2).ttl(Duration::from_secs(1))).await;
     println!("\nholding");
     std::future::pending::<()>().await;

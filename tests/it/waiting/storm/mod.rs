@@ -13,6 +13,7 @@ use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, wait};
 use tokio::time::timeout;
 
+use crate::steps::drains;
 use taker::{TTL, takes};
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -43,8 +44,7 @@ async fn nothing_stays(server: &RedisServer) {
         super::keys(server).is_empty()
     })
     .await;
-    let left = locks.drain(wait::PATIENCE).await;
-    assert!(left.is_complete(), "{left:?}");
+    drains(&locks).await;
     drop(locks);
     wait::eventually("only the asking client is connected", async || {
         let clients = server.info("clients");

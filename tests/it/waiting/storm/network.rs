@@ -12,6 +12,7 @@ use super::taker::Tally;
 use super::{acts, nothing_stays, seed, takes};
 use crate::dice::Dice;
 use crate::kinds::ledger::Ledger;
+use crate::steps::drains;
 
 const MANAGERS: usize = 3;
 const TASKS: u64 = 6;
@@ -108,8 +109,7 @@ async fn only_one_of_many_tasks_behind_bad_networks_is_inside_and_every_task_is_
         all.add(tally.expect("every task ends").expect("no panic"));
     }
     for locks in managers {
-        let left = locks.drain(wait::PATIENCE).await;
-        assert!(left.is_complete(), "{left:?}");
+        drains(&locks).await;
     }
     let claims = ledger.check();
     println!("{claims} claims: {all:?}");

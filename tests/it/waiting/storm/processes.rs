@@ -17,6 +17,7 @@ use super::taker::Tally;
 use super::{acts, nothing_stays, number, seed, takes};
 use crate::dice::Dice;
 use crate::kinds::ledger::Ledger;
+use crate::steps::drains;
 use crate::waiting::{process, server_of_parent};
 
 const FOLDER: &str = "LOCK_TESTS_LEDGER";
@@ -43,8 +44,7 @@ async fn takes_the_lock_in_many_tasks() {
     for task in tasks {
         all.add(task.await.expect("no panic"));
     }
-    let left = locks.drain(wait::PATIENCE).await;
-    assert!(left.is_complete(), "{left:?}");
+    drains(&locks).await;
     println!("\n{all:?}");
     assert!(all.entered > 0, "the process had the lock at least once");
     println!("\ndone");
