@@ -29,36 +29,10 @@ async fn lock_wait_and_release(locks: &LockManager) {
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiting = locks.lock("k").ttl(long()).wait(Wait::Forever).acquire();
     assert_eq!(kind(locks.lock("k").acquire().await), ErrorKind::Busy);
-    let (released, next) = futures_join(guard.release(), waiting).await;
+    let (released, next) = tokio::join!(guard.release(), waiting);
     released.expect("held");
     next.expect("its turn").release().await.expect("held");
     locks.lock("k").run(async {}).await.expect("free");
-}
-
-/// Joins two futures like `tokio::join!`, without a runtime.
-async fn futures_join<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
-    let (mut a, mut b) = (pin!(a), pin!(b));
-    let (mut left, mut right) = (None, None);
-    std::future::poll_fn(move |context| {
-        if left.is_none()
-            && let Poll::Ready(output) = a.as_mut().poll(context)
-        {
-            left = Some(output);
-        }
-        if right.is_none()
-            && let Poll::Ready(output) = b.as_mut().poll(context)
-        {
-            right = Some(output);
-        }
-        match (left.take(), right.take()) {
-            (Some(left), Some(right)) => Poll::Ready((left, right)),
-            (one, other) => {
-                (left, right) = (one, other);
-                Poll::Pending
-            }
-        }
-    })
-    .await
 }
 
 /// Blocks on a future, as a program without a runtime does.
