@@ -1,9 +1,11 @@
 //! Offers steps that many tests take, for every kind of server.
 
+use std::thread;
 use std::time::Duration;
 
 use lock_core::{Error, ErrorKind, FencingToken, LockGuard, LockManager};
-use lock_tests::{RedisServer, wait};
+use lock_tests::{Direction, Proxy, RedisServer, wait};
+use tokio::runtime::Builder;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -58,6 +60,31 @@ pub(crate) async fn its_turn(waiter: Waiter) -> LockGuard {
 /// A ticket in the queue proves only that the server has processed the request.
 pub(crate) async fn all_is_answered(locks: &LockManager) {
     once(locks, "behind").await;
+}
+
+/// Takes and releases a lock on a runtime that has no connection yet.
+pub(crate) fn on_a_new_runtime(locks: &LockManager, key: &str) -> Result<(), Error> {
+    let (locks, key) = (locks.clone(), key.to_owned());
+    let thread = thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let once = async { locks.lock(key).ttl(long()).acquire().await?.release().await };
+        runtime.expect("a runtime").block_on(once)
+    });
+    thread.join().expect("no panic")
+}
+
+/// Checks that a manager connects to this URL, whose first answer comes late through this proxy.
+pub(crate) async fn starts_although_slow(url: &str, proxy: &Proxy) {
+    proxy.black_hole();
+    let builder = LockManager::builder(url).connect_timeout(wait::PATIENCE);
+    let connecting = tokio::spawn(builder.connect());
+    let asks = async || proxy.held(Direction::Requests) > 0;
+    wait::eventually("it asks", asks).await;
+    // A manager that is connected waits a second for an answer.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    proxy.pass();
+    let locks = connecting.await.expect("no panic").expect("a manager");
+    once(&locks, "k").await;
 }
 
 /// Checks that no manager can connect to this URL, whose password is `sesame`.

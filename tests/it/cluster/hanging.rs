@@ -2,27 +2,15 @@
 //!
 //! The node that has the key is healthy.
 
-use std::thread;
 use std::time::Duration;
 
-use lock_core::{Error, LockManager};
-use lock_tests::{Answer, Direction, FakeServer, Proxy, RedisCluster, RedisServer, needs, wait};
-use tokio::runtime::Builder;
+use lock_core::LockManager;
+use lock_tests::{Answer, FakeServer, Proxy, RedisCluster, RedisServer, needs, wait};
 
 use super::{PATIENT, long, taken};
-use crate::steps::{manager, once};
+use crate::steps::{manager, on_a_new_runtime, once, starts_although_slow};
 
 const SHORT: Duration = Duration::from_millis(900);
-
-fn on_a_new_runtime(locks: &LockManager, key: &str) -> Result<(), Error> {
-    let (locks, key) = (locks.clone(), key.to_owned());
-    let thread = thread::spawn(move || {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let once = async { locks.lock(key).ttl(long()).acquire().await?.release().await };
-        runtime.expect("a runtime").block_on(once)
-    });
-    thread.join().expect("no panic")
-}
 
 /// Returns keys whose slots this node has.
 fn keys_on(cluster: &RedisCluster, node: &RedisServer, count: usize) -> Vec<String> {
@@ -101,15 +89,6 @@ async fn a_manager_that_starts_waits_for_the_first_answer_longer_than_one_that_k
     needs!(redis_7);
     let cluster = RedisCluster::start(PATIENT);
     let proxy = Proxy::to(cluster.nodes()[0].address());
-    proxy.black_hole();
     let url = format!("redis-cluster://{}", proxy.address());
-    let builder = LockManager::builder(&url).connect_timeout(wait::PATIENCE);
-    let connecting = tokio::spawn(builder.connect());
-    let asks = async || proxy.held(Direction::Requests) > 0;
-    wait::eventually("it asks", asks).await;
-    // A later look gives the nodes a second.
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
-    proxy.pass();
-    let locks = connecting.await.expect("no panic").expect("a manager");
-    once(&locks, "k").await;
+    starts_although_slow(&url, &proxy).await;
 }

@@ -3,19 +3,16 @@
 //! `LOCK_TESTS_SENTINELS` sets for how many seconds they hang under load.
 
 use std::env;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use lock_core::{Error, LockGuard, LockManager};
-use lock_tests::{
-    Answer, Direction, FakeServer, Proxy, RedisServer, ReplicaSet, Sentinels, needs, wait,
-};
-use tokio::runtime::Builder;
+use lock_tests::{Answer, FakeServer, Proxy, RedisServer, ReplicaSet, Sentinels, needs, wait};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::mistakes::naming;
 use super::{long, once, taken};
 use crate::conformance::Watched;
+use crate::steps::{on_a_new_runtime, starts_although_slow};
 
 /// The shortest ttl. Its owner is the first to notice if no lock is renewed.
 const SHORT: Duration = Duration::from_millis(600);
@@ -87,25 +84,6 @@ async fn three_hanging_sentinels_of_a_healthy_master_cost_no_lock_and_no_acquisi
     }
 }
 
-/// Takes and releases a lock on a runtime that has no connection yet.
-fn on_a_new_runtime(locks: &LockManager) -> Result<(), Error> {
-    let locks = locks.clone();
-    let thread = thread::spawn(move || {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let once = async {
-            locks
-                .lock("new")
-                .ttl(long())
-                .acquire()
-                .await?
-                .release()
-                .await
-        };
-        runtime.expect("a runtime").block_on(once)
-    });
-    thread.join().expect("no panic")
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_runtime_connects_while_all_sentinels_hang() {
     needs!(redis);
@@ -124,12 +102,12 @@ async fn a_new_runtime_connects_while_all_sentinels_hang() {
         .for_each(RedisServer::stop);
     tokio::task::block_in_place(|| {
         for _ in 0..5 {
-            on_a_new_runtime(&locks).expect("a healthy master");
+            on_a_new_runtime(&locks, "new").expect("a healthy master");
         }
         wait::until(
             "the manager does not wait for sentinels known to hang",
             // Once is not enough: a look may have begun a moment before the request.
-            || (0..8).all(|_| on_a_new_runtime(&hurried).is_ok()),
+            || (0..8).all(|_| on_a_new_runtime(&hurried, "new").is_ok()),
         );
     });
 }
@@ -207,7 +185,7 @@ async fn sentinels_that_answer_nothing_but_errors_cost_no_lock() {
             looks(&sentinels[0]) > asked + 2
         })
         .await;
-        tokio::task::block_in_place(|| on_a_new_runtime(&locks)).expect("a healthy master");
+        tokio::task::block_in_place(|| on_a_new_runtime(&locks, "new")).expect("a healthy master");
     }
     guard.release().await.expect("held");
     // One good sentinel beside a bad one is enough to connect.
@@ -233,16 +211,7 @@ async fn a_manager_that_starts_waits_for_the_first_answer_longer_than_one_that_h
     needs!(redis);
     let watched = patient();
     let proxy = Proxy::to(watched.sentinels.servers()[0].address());
-    proxy.black_hole();
     let (address, service) = (proxy.address(), Sentinels::SERVICE);
     let url = format!("redis-sentinel://{address}?service={service}");
-    let builder = LockManager::builder(&url).connect_timeout(wait::PATIENCE);
-    let connecting = tokio::spawn(builder.connect());
-    let asks = async || proxy.held(Direction::Requests) > 0;
-    wait::eventually("it asks", asks).await;
-    // A later look gives the sentinels a second.
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
-    proxy.pass();
-    let locks = connecting.await.expect("no panic").expect("a manager");
-    once(&locks, "k").await;
+    starts_although_slow(&url, &proxy).await;
 }
