@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::fencing::goes_back;
 use super::pushes::stopped;
+use super::scripts::{run, scripts};
 use super::{asked, kind, long, manager};
 
 /// The number of requests that go alone. The third one waits for others, and they go as a batch.
@@ -278,11 +279,7 @@ async fn the_mark_covers_tokens_above_the_clock_that_a_batch_hands_over() {
 ///
 /// A test cannot choose which releases meet in one batch. These two releases are of two attempts of
 /// one process that were given up while another client had the lock.
-const BATCH: &str = concat!(
-    include_str!("../../../lock-core/src/scripts/one_server.lua"),
-    include_str!("../../../lock-core/src/scripts/common.lua"),
-    include_str!("../../../lock-core/src/scripts/batch.lua"),
-);
+const BATCH: [&str; 3] = scripts!("one_server.lua", "common.lua", "batch.lua");
 
 #[tokio::test]
 async fn a_key_that_two_releases_of_a_batch_find_free_goes_to_one_waiter() {
@@ -306,7 +303,7 @@ async fn a_key_that_two_releases_of_a_batch_find_free_goes_to_one_waiter() {
         &given_up[0],
         &given_up[1],
     ];
-    server.cli(&[&["EVAL", BATCH, "5"], &keys[..], &arguments].concat());
+    run(&server, &BATCH, &keys, &arguments);
     let token = |process: u64| format!("{process:016x}/{process:032x}");
     assert_eq!(server.get("lockkit:k"), Some(token(0)));
     let queue = server.cli(&["ZRANGE", "lockkit:!q:{k}", "0", "-1"]);

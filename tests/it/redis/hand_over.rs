@@ -7,6 +7,7 @@ use std::time::Duration;
 use lock_core::{LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
+use super::scripts::pttl;
 use super::{Waiter, all_is_answered, its_turn, long, manager, warm};
 
 /// Starts a waiter for `k`, and returns when it is in the queue.
@@ -18,13 +19,6 @@ async fn waits(server: &RedisServer, locks: &LockManager, before: usize) -> Wait
     })
     .await;
     waiter
-}
-
-fn pttl(server: &RedisServer) -> i64 {
-    server
-        .cli(&["PTTL", "lockkit:k"])
-        .parse()
-        .expect("a number")
 }
 
 #[tokio::test]

@@ -2,36 +2,26 @@
 
 use lock_tests::{RedisServer, needs};
 
-const ONE_SERVER: &str = include_str!("../../../lock-core/src/scripts/one_server.lua");
-const COMMON: &str = include_str!("../../../lock-core/src/scripts/common.lua");
-const STAND_IN_LINE: &str = include_str!("../../../lock-core/src/scripts/stand_in_line.lua");
-const ACQUIRE_FIRST: &str = include_str!("../../../lock-core/src/scripts/acquire_first.lua");
-const ACQUIRE: &str = include_str!("../../../lock-core/src/scripts/acquire.lua");
-const WITHDRAW_FIRST: &str = include_str!("../../../lock-core/src/scripts/withdraw_first.lua");
-const WITHDRAW: &str = include_str!("../../../lock-core/src/scripts/withdraw.lua");
-const EXTEND: &str = concat!(
-    include_str!("../../../lock-core/src/scripts/extend.lua"),
-    include_str!("../../../lock-core/src/scripts/extend_reply.lua")
+use super::scripts::{ACQUIRE, NEXT, OURS, pttl, run, scripts};
+
+const WITHDRAW: [&str; 4] = scripts!(
+    "withdraw_first.lua",
+    "one_server.lua",
+    "common.lua",
+    "withdraw.lua"
 );
-
-const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
-const NEXT: &str = "0123456789abcdef/ffffffffffffffffffffffffffffffff";
-
-fn pttl(server: &RedisServer) -> i64 {
-    server
-        .cli(&["PTTL", "lockkit:k"])
-        .parse()
-        .expect("a number")
-}
+const EXTEND: [&str; 2] = scripts!("extend.lua", "extend_reply.lua");
 
 /// Runs the acquire script and returns its answer, a line for each part.
 fn acquire(server: &RedisServer, token: &str, ttl: &str, replaces: [&str; 2]) -> String {
-    let script = format!("{STAND_IN_LINE}{ACQUIRE_FIRST}{ONE_SERVER}{COMMON}{ACQUIRE}");
-    let keys = ["lockkit:k", "lockkit:!f", "lockkit:!q:{k}"];
     let [replaced, fence] = replaces;
     let arguments = [token, ttl, "2000", "1", replaced, "lockkit:!m:", fence];
-    let command = [&["EVAL", &script, "3"], &keys[..], &arguments[..]].concat();
-    server.cli(&command)
+    let keys = ["lockkit:k", "lockkit:!f", "lockkit:!q:{k}"];
+    run(server, &ACQUIRE, &keys, &arguments)
+}
+
+fn extend(server: &RedisServer, ttl: &str) -> String {
+    run(server, &EXTEND, &["lockkit:k"], &[OURS, ttl])
 }
 
 #[tokio::test]
@@ -39,10 +29,9 @@ async fn a_renewal_that_arrives_late_shortens_nothing() {
     needs!(redis);
     let server = RedisServer::start();
     server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
-    let answer = server.cli(&["EVAL", EXTEND, "1", "lockkit:k", OURS, "1000"]);
-    assert_eq!(answer, "1");
+    assert_eq!(extend(&server, "1000"), "1");
     assert!(pttl(&server) > 1_000);
-    server.cli(&["EVAL", EXTEND, "1", "lockkit:k", OURS, "90000"]);
+    extend(&server, "90000");
     assert!(pttl(&server) > 60_000);
 }
 
@@ -52,7 +41,7 @@ async fn a_renewal_cuts_a_lease_that_would_outlive_every_ttl() {
     let server = RedisServer::start();
     // The ttl is that of a lease whose server's clock went back by two days.
     server.cli(&["SET", "lockkit:k", OURS, "PX", "172800000"]);
-    server.cli(&["EVAL", EXTEND, "1", "lockkit:k", OURS, "60000"]);
+    extend(&server, "60000");
     assert!(pttl(&server) <= 60_000);
 }
 
@@ -82,11 +71,9 @@ async fn a_late_duplicate_of_a_withdrawal_does_not_remove_a_newer_vote_of_its_le
     needs!(redis);
     let server = RedisServer::start();
     let withdraw = |up_to: &str| {
-        let script = format!("{WITHDRAW_FIRST}{ONE_SERVER}{COMMON}{WITHDRAW}");
         let keys = ["lockkit:k", "lockkit:!q:{k}", "lockkit:!r"];
         let waiters = format!("{OURS} 2000 lockkit:!m:");
-        let arguments = [waiters.as_str(), "", "7", up_to];
-        server.cli(&[&["EVAL", &script, "3"], &keys[..], &arguments[..]].concat())
+        run(&server, &WITHDRAW, &keys, &[&waiters, "", "7", up_to])
     };
     server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
     let accepted = format!("1700000000000200{OURS}");

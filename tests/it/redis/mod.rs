@@ -32,6 +32,7 @@ mod remembered;
 mod restarts;
 mod runtimes;
 mod schedules;
+mod scripts;
 mod shares;
 mod slow;
 mod stopped;

@@ -6,25 +6,11 @@ use lock_core::middleware::{Forgotten, RecordOutcome};
 use lock_core::{ErrorKind, LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
+use super::scripts::{ACQUIRE, NEXT, OURS, run, scripts};
 use super::{Waiter, asked, keys, kind, long, manager, once, taken, warm, warm_and_direct};
 
 pub(super) const RECORD: &str = "the answer";
-const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
-const NEXT: &str = "0123456789abcdef/ffffffffffffffffffffffffffffffff";
 
-macro_rules! scripts {
-    ($($part:literal),+) => {
-        [$(include_str!(concat!("../../../lock-core/src/scripts/", $part))),+]
-    };
-}
-
-const ACQUIRE: [&str; 5] = scripts!(
-    "stand_in_line.lua",
-    "acquire_first.lua",
-    "one_server.lua",
-    "common.lua",
-    "acquire.lua"
-);
 const PROPOSE: [&str; 6] = scripts!(
     "propose_first.lua",
     "one_server.lua",
@@ -54,12 +40,6 @@ pub(super) fn scripts_run(server: &RedisServer) -> u64 {
     count("evalsha") + count("eval")
 }
 
-/// Runs a script of the kit, and returns its answer, a line for each part.
-fn run(server: &RedisServer, parts: &[&str], keys: [&str; 3], arguments: &[&str]) -> String {
-    let script = parts.concat();
-    server.cli(&[&["EVAL", &script, "3"], &keys[..], arguments].concat())
-}
-
 #[tokio::test]
 async fn no_acquire_queues_behind_a_record() {
     needs!(redis);
@@ -69,7 +49,7 @@ async fn no_acquire_queues_behind_a_record() {
     for value in [record.as_str(), OURS] {
         server.cli(&["SET", lock, value, "PX", "60000"]);
         let acquire = [NEXT, "9000", "2000", "1", "", "lockkit:!m:", ""];
-        let one = run(&server, &ACQUIRE, [lock, "lockkit:!f", queue], &acquire);
+        let one = run(&server, &ACQUIRE, &[lock, "lockkit:!f", queue], &acquire);
         let last = |answer: &str| answer.lines().last().map(str::to_owned);
         let queued = if value == OURS { "1" } else { "0" };
         assert_eq!(last(&one).as_deref(), Some(queued), "{one}");
@@ -77,7 +57,7 @@ async fn no_acquire_queues_behind_a_record() {
         server.cli(&["HSET", "lockkit:!r", "opens", "0"]);
         let text = format!("{:016} {:016}{NEXT}60000 2000 lockkit:!m:", 8, 9);
         let vote = [&text, "9000", "1", "1", ""];
-        let vote = run(&server, &PROPOSE, [lock, "lockkit:!r", queue], &vote);
+        let vote = run(&server, &PROPOSE, &[lock, "lockkit:!r", queue], &vote);
         assert_eq!(last(&vote).as_deref(), Some(queued), "{vote}");
         server.cli(&["DEL", queue]);
     }

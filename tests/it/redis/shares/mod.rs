@@ -10,13 +10,8 @@ mod trips;
 use lock_core::{LockGuard, LockManager, LockRequest};
 use lock_tests::RedisServer;
 
+use super::scripts::{run, scripts};
 use super::{asked, keys, kind, long, manager, once, taken, warm};
-
-macro_rules! scripts {
-    ($($part:literal),+) => {
-        [$(include_str!(concat!("../../../../lock-core/src/scripts/", $part))),+]
-    };
-}
 
 /// The script, for waiters whose pushes are not counted, so that none of them is dead.
 const SHARE: [&str; 6] = scripts!(
@@ -56,13 +51,6 @@ const LOCK: &str = "lockkit:k";
 const MARK: &str = "lockkit:!f";
 const QUEUE: &str = "lockkit:!q:{k}";
 const SHARES: &str = "lockkit:!s:{k}";
-
-/// Runs a script, and returns its answer, a line for each part.
-fn run(server: &RedisServer, parts: &[&str], keys: &[&str], arguments: &[&str]) -> String {
-    let script = parts.concat();
-    let count = keys.len().to_string();
-    server.cli(&[&["EVAL", script.as_str(), &count], keys, arguments].concat())
-}
 
 /// Makes the token of a share; `limit`: its last digits.
 fn token(number: u32, limit: u32) -> String {
