@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_core::{FencingToken, LockManager, Renew};
 
-use super::{Fixture, long, short};
+use super::{Fixture, long};
 
 async fn next(locks: &LockManager) -> FencingToken {
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
@@ -61,21 +61,6 @@ pub(super) async fn tokens_rise_when_an_acquire_supersedes_an_unsent_release(sto
         assert!(Some(guard.fencing_token()) > last);
         last = Some(guard.fencing_token());
     }
-}
-
-pub(super) async fn a_token_stays_the_same_while_the_lock_is_renewed(store: &Fixture) {
-    let guard = store
-        .lock("k")
-        .await
-        .ttl(short())
-        .acquire()
-        .await
-        .expect("free");
-    let token = guard.fencing_token();
-    tokio::time::sleep(short()).await;
-    assert!(guard.is_valid());
-    assert_eq!(guard.fencing_token(), token);
-    assert_eq!(guard.handle().fencing_token(), token);
 }
 
 pub(super) async fn a_token_is_below_two_to_the_53rd(store: &Fixture) {

@@ -50,8 +50,11 @@ pub(super) async fn a_renewed_lock_outlives_its_ttl(store: &Fixture) {
     let ttl = store.renewable();
     let request = store.lock("k").await.ttl(ttl);
     let guard = request.acquire().await.expect("free");
+    let token = guard.fencing_token();
     assert!(timeout(ttl * 2, guard.lost()).await.is_err());
     assert!(guard.is_valid());
+    assert_eq!(guard.fencing_token(), token);
+    assert_eq!(guard.handle().fencing_token(), token);
     assert_eq!(store.taken(), 1);
     assert_eq!(kind(store.lock("k").await.acquire().await), ErrorKind::Busy);
     guard.release().await.expect("held");

@@ -88,7 +88,6 @@ on_every_store! {
         a_wait_for_a_reader_ends_in_time,
     }
     exclusion {
-        a_second_owner_is_refused_while_the_first_holds,
         trying_once_is_none_while_the_lock_is_held,
         busy_says_when_to_try_again,
         another_key_is_another_lock,
@@ -120,7 +119,6 @@ on_every_store! {
         tokens_rise_over_a_deletion,
         tokens_rise_over_a_cooldown,
         tokens_rise_when_an_acquire_supersedes_an_unsent_release,
-        a_token_stays_the_same_while_the_lock_is_renewed,
         a_token_is_below_two_to_the_53rd,
     }
     loss {
@@ -139,7 +137,6 @@ on_every_store! {
         a_released_lock_never_fires_its_loss,
     }
     waiting {
-        a_waiter_gets_the_lock_when_it_is_released,
         tasks_of_one_manager_are_served_in_the_order_of_their_arrival,
         a_waiter_of_another_manager_is_told_of_the_release,
         a_waiter_of_another_manager_is_told_of_a_release_in_the_background,
@@ -155,7 +152,6 @@ on_every_store! {
     }
     waiting_for_time {
         a_lock_whose_owner_died_can_be_taken_when_it_has_run_out,
-        without_a_wait_the_answer_comes_at_once,
         a_wait_of_zero_is_no_wait,
         short_waits_end_when_they_should,
         a_wait_for_a_cooldown_ends_with_it,
@@ -197,7 +193,6 @@ on_every_store! {
     operator_frees {
         an_order_for_any_key_of_several_drops_the_body_before_the_next_owner_enters,
         a_lock_that_is_freed_is_lost_at_once_and_the_next_token_is_above,
-        the_body_under_a_lock_that_is_freed_is_dropped,
         waiters_of_both_processes_get_a_freed_lock,
         an_order_frees_the_holder_that_was_seen_and_no_successor,
         an_order_for_a_lock_that_has_ended_changes_nothing,

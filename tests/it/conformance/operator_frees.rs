@@ -59,25 +59,6 @@ pub(super) async fn a_lock_that_is_freed_is_lost_at_once_and_the_next_token_is_a
     store.is_left_clean().await;
 }
 
-pub(super) async fn the_body_under_a_lock_that_is_freed_is_dropped(store: &Fixture) {
-    let locks = store.manager().await;
-    let operator = operator(store).await;
-    let (entered, inside) = tokio::sync::oneshot::channel();
-    let body = locks.lock("k").ttl(long()).run(async move {
-        entered.send(()).expect("the test waits");
-        std::future::pending::<()>().await;
-    });
-    let body = tokio::spawn(body);
-    inside.await.expect("the body runs");
-    store.is_everywhere().await;
-    let holder = holder(&operator, "k").await;
-    assert_eq!(freed(&operator, &holder).await, Forced::Told);
-    let ended = timeout(AT_ONCE, body).await.expect("told");
-    let error: Error = ended.expect("no panic").expect_err("lost");
-    assert_eq!(error.kind(), ErrorKind::Lost);
-    store.is_left_clean().await;
-}
-
 pub(super) async fn an_order_for_any_key_of_several_drops_the_body_before_the_next_owner_enters(
     store: &Fixture,
 ) {

@@ -8,6 +8,7 @@ use lock_core::{ErrorKind, LockManager, Renew, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
 
+use super::waiting::told;
 use super::{Fixture, kind, long, short};
 use crate::steps::{Waiter, drains, its_turn};
 
@@ -26,7 +27,7 @@ pub(super) async fn each_owner_has_a_window_and_a_token_of_its_own(store: &Fixtu
     let waiter = waits(&locks).await;
     let before = first.handle();
     first.release().await.expect("held");
-    let second = its_turn(waiter).await;
+    let second = told(waiter).await.expect("no panic").expect("its turn");
     assert!(second.is_valid());
     assert!(!before.is_valid(), "the first owner's window is over");
     assert_eq!(before.remaining(), Duration::ZERO);
@@ -119,7 +120,7 @@ pub(super) async fn a_lease_of_another_length_is_not_passed_on(store: &Fixture) 
         let waiter = tokio::spawn(request.acquire());
         tokio::task::yield_now().await;
         first.release().await.expect("held");
-        let second = its_turn(waiter).await;
+        let second = told(waiter).await.expect("no panic").expect("its turn");
         assert!(
             second.remaining() <= ttl,
             "the second lease has a ttl of its own"

@@ -12,7 +12,7 @@ use super::{Fixture, kind, long};
 
 /// Waits for less than any time after which a waiter asks by itself, so that only a push can end the
 /// wait.
-async fn told<T>(future: impl Future<Output = T>) -> T {
+pub(super) async fn told<T>(future: impl Future<Output = T>) -> T {
     let soon = timeout(Duration::from_secs(3), future).await;
     soon.expect("told of the release")
 }
@@ -26,17 +26,6 @@ async fn served<T>(future: impl Future<Output = T>) -> T {
 
 async fn queued(store: &Fixture, count: usize) {
     wait::eventually("the waiters are queued", async || store.waiting() == count).await;
-}
-
-pub(super) async fn a_waiter_gets_the_lock_when_it_is_released(store: &Fixture) {
-    let locks = store.manager().await;
-    let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    tokio::task::yield_now().await;
-    first.release().await.expect("held");
-    let second = told(waiter).await.expect("no panic").expect("its turn");
-    second.release().await.expect("held");
-    store.is_left_clean().await;
 }
 
 pub(super) async fn tasks_of_one_manager_are_served_in_the_order_of_their_arrival(store: &Fixture) {

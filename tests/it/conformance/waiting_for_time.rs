@@ -25,26 +25,19 @@ pub(super) async fn a_lock_whose_owner_died_can_be_taken_when_it_has_run_out(sto
     assert!(!dead.is_valid());
 }
 
-pub(super) async fn without_a_wait_the_answer_comes_at_once(store: &Fixture) {
-    let first = store.lock("k").await.acquire().await.expect("free");
-    for other in [store.manager().await, store.manager().await] {
-        let request = other.lock("k").wait(Wait::None).acquire();
-        let answer = timeout(wait::PATIENCE, request).await;
-        assert_eq!(kind(answer.expect("at once")), ErrorKind::Busy);
-    }
-    drop(first);
-}
-
 pub(super) async fn a_wait_of_zero_is_no_wait(store: &Fixture) {
     let locks = store.manager().await;
     // One task asks, and its answer is also that of the others, for each way to say "at once".
     let ask = |wait: Wait| locks.lock("k").ttl(long()).wait(wait).acquire();
     let first = store.lock("k").await.acquire().await.expect("free");
-    let (one, two, three) = tokio::join!(
-        ask(Wait::None),
-        ask(Wait::For(Duration::ZERO)),
-        ask(Wait::from(Duration::ZERO)),
-    );
+    let answers = async {
+        tokio::join!(
+            ask(Wait::None),
+            ask(Wait::For(Duration::ZERO)),
+            ask(Wait::from(Duration::ZERO)),
+        )
+    };
+    let (one, two, three) = timeout(wait::PATIENCE, answers).await.expect("at once");
     for answer in [one, two, three] {
         assert_eq!(kind(answer), ErrorKind::Busy);
     }

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::time::Duration;
 
 use lock_core::operator::{Forced, HolderProcess};
-use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
@@ -121,26 +120,4 @@ async fn a_holder_whose_connection_was_replaced_is_named_and_answers_and_is_told
     lost.expect("long before the first renewal");
     let error = guard.release().await.expect_err("lost");
     assert!(error.to_string().contains("operator"), "{error}");
-}
-
-#[tokio::test]
-async fn a_lock_of_two_keys_is_lost_whole_when_one_of_them_is_freed() {
-    needs!(redis);
-    let server = RedisServer::start();
-    // The holder's clock stands still, so that no renewal and no timer notices the loss.
-    let locks = LockManager::builder(&server.url()).clock(ManualClock::new());
-    let locks = locks.connect().await.expect("a manager");
-    let operator = operator(&server).await;
-    // The guard waits for the loss of the first key, and the second one is freed.
-    let both = locks.lock_all(["a", "k"]).ttl(long()).acquire().await;
-    let both = both.expect("free");
-    let seen = holder(&operator).await;
-    let answer = forced(&operator, &seen).await.expect("an answer");
-    assert_eq!(answer, Forced::Told);
-    let lost = timeout(Duration::from_secs(8), both.lost()).await;
-    lost.expect("long before the first renewal");
-    assert!(both.release().await.is_err());
-    // The other key is given back.
-    let other = locks.lock("a").ttl(long()).wait(long()).acquire().await;
-    other.expect("free").release().await.expect("held");
 }
