@@ -56,6 +56,9 @@ on_several_servers! {
     tickets {
         over_several_servers_a_ticket_is_invalid_and_says_why,
     }
+    schedules {
+        over_several_servers_a_job_is_invalid_and_says_why,
+    }
 }
 
 /// Several servers reserve a free key for no waiter. Without the time of a round trip, readers that ask again and again
@@ -224,16 +227,6 @@ on_every_store! {
         a_leader_that_has_lost_its_key_is_dropped_and_stands_again,
         a_leader_whose_manager_drains_leaves_its_key_to_the_next,
         a_candidate_within_its_own_leadership_is_invalid,
-    }
-    schedules {
-        a_tick_leaves_no_record_and_has_no_ticket,
-        one_of_several_managers_runs_each_tick,
-        a_completed_tick_is_not_run_by_a_process_that_comes_later,
-        the_ticks_that_begin_during_a_run_are_left_out,
-        a_run_that_does_not_complete_is_repeated_by_a_process_that_comes_later,
-        a_run_that_has_begun_ends_before_its_manager_is_drained,
-        a_job_that_begins_with_the_next_tick_leaves_this_one_out,
-        settings_of_a_job_out_of_bounds_are_invalid,
     }
     reentry {
         a_nested_body_runs_under_the_same_lease,

@@ -1,4 +1,4 @@
-//! Lists the cases that need one server for each key: permits, downgrades, tickets, and the hand-over by the store.
+//! Lists the cases that need one server for each key: permits, downgrades, tickets, jobs, and the hand-over by the store.
 
 on_stores_with_one_server_a_key! {
     operator_frees {
@@ -18,6 +18,16 @@ on_stores_with_one_server_a_key! {
         a_ticket_and_its_use_that_are_dropped_on_the_way_are_undone,
         a_manager_that_drains_uses_no_ticket_and_makes_tickets,
         the_settings_of_the_first_owner_do_not_travel_with_its_ticket,
+    }
+    schedules {
+        a_tick_leaves_no_record_and_has_no_ticket,
+        one_of_several_managers_runs_each_tick,
+        a_completed_tick_is_not_run_by_a_process_that_comes_later,
+        the_ticks_that_begin_during_a_run_are_left_out,
+        a_run_that_does_not_complete_is_repeated_by_a_process_that_comes_later,
+        a_run_that_has_begun_ends_before_its_manager_is_drained,
+        a_job_that_begins_with_the_next_tick_leaves_this_one_out,
+        settings_of_a_job_out_of_bounds_are_invalid,
     }
     passing {
         while_no_other_process_waits_a_lease_stays_in_its_process,

@@ -69,23 +69,16 @@ async fn ends(locks: &LockManager, job: Job) {
 }
 
 /// Several independent servers have no common clock.
-async fn has_one_clock(store: &Fixture) -> bool {
-    if !store.is_of_several() {
-        return true;
-    }
+pub(super) async fn over_several_servers_a_job_is_invalid_and_says_why(store: &Fixture) {
     let locks = store.manager().await;
     let run = locks.every("k", hour()).run(|_| async { panic!("it ran") });
     let error = run.await.expect_err("several servers");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("common clock"), "{error}");
     assert_eq!(store.taken(), 0);
-    false
 }
 
 pub(super) async fn one_of_several_managers_runs_each_tick(store: &Fixture) {
-    if !has_one_clock(store).await {
-        return;
-    }
     let runs = Runs::default();
     let mut jobs = Vec::new();
     for _ in 0..4 {
@@ -102,9 +95,6 @@ pub(super) async fn one_of_several_managers_runs_each_tick(store: &Fixture) {
 }
 
 pub(super) async fn a_completed_tick_is_not_run_by_a_process_that_comes_later(store: &Fixture) {
-    if !has_one_clock(store).await {
-        return;
-    }
     let (schedule, runs) = (hour(), Runs::default());
     let first = store.manager().await;
     let job = every(&first, schedule, &runs);
@@ -139,9 +129,6 @@ async fn later_refusal(store: &Fixture) -> Duration {
 }
 
 pub(super) async fn the_ticks_that_begin_during_a_run_are_left_out(store: &Fixture) {
-    if !has_one_clock(store).await {
-        return;
-    }
     let tick = Duration::from_millis(200);
     let (runs, inside) = (Runs::default(), Arc::new(AtomicUsize::new(0)));
     let mut jobs = Vec::new();
@@ -175,9 +162,6 @@ pub(super) async fn the_ticks_that_begin_during_a_run_are_left_out(store: &Fixtu
 pub(super) async fn a_run_that_does_not_complete_is_repeated_by_a_process_that_comes_later(
     store: &Fixture,
 ) {
-    if !has_one_clock(store).await {
-        return;
-    }
     let (schedule, runs) = (hour(), Runs::default());
     let first = store.manager().await;
     let noted = runs.clone();
@@ -202,9 +186,6 @@ pub(super) async fn a_run_that_does_not_complete_is_repeated_by_a_process_that_c
 }
 
 pub(super) async fn a_run_that_has_begun_ends_before_its_manager_is_drained(store: &Fixture) {
-    if !has_one_clock(store).await {
-        return;
-    }
     let locks = store.manager().await;
     let (runs, done) = (Runs::default(), Arc::new(AtomicUsize::new(0)));
     let (noted, counted) = (runs.clone(), Arc::clone(&done));
@@ -225,9 +206,6 @@ pub(super) async fn a_run_that_has_begun_ends_before_its_manager_is_drained(stor
 }
 
 pub(super) async fn a_job_that_begins_with_the_next_tick_leaves_this_one_out(store: &Fixture) {
-    if !has_one_clock(store).await {
-        return;
-    }
     let locks = store.manager().await;
     let (tick, runs) = (Duration::from_millis(700), Runs::default());
     let current = tick.next(SystemTime::now());
@@ -243,9 +221,6 @@ pub(super) async fn a_job_that_begins_with_the_next_tick_leaves_this_one_out(sto
 }
 
 pub(super) async fn settings_of_a_job_out_of_bounds_are_invalid(store: &Fixture) {
-    if !has_one_clock(store).await {
-        return;
-    }
     let locks = store.manager().await;
     let never = |_: Tick| async { panic!("it ran") };
     let zero = locks.every("k", Duration::ZERO).run(never);
@@ -258,9 +233,6 @@ pub(super) async fn settings_of_a_job_out_of_bounds_are_invalid(store: &Fixture)
 }
 
 pub(super) async fn a_tick_leaves_no_record_and_has_no_ticket(store: &Fixture) {
-    if !has_one_clock(store).await {
-        return;
-    }
     let locks = store.manager().await;
     let (ran, has_run) = oneshot::channel();
     let mut ran = Some(ran);
