@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{its_turn, kind, long};
+use super::{its_turn, kind, long, taken};
 
 /// Makes a manager without a namespace.
 async fn bare(server: &RedisServer) -> LockManager {
@@ -133,13 +133,8 @@ async fn two_namespaces_have_separate_locks() {
     needs!(redis);
     let server = RedisServer::start();
     let (one, other) = (bare(&server).await, super::manager(&server.url()).await);
-    let held = one.lock("k").ttl(long()).acquire().await.expect("free");
-    let also = other
-        .lock("k")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("another lock");
+    let held = taken(&one, "k", long()).await;
+    let also = taken(&other, "k", long()).await;
     assert!(server.get("k").is_some() && server.get("lockkit:k").is_some());
     held.release().await.expect("held");
     also.release().await.expect("held");
@@ -153,13 +148,8 @@ async fn two_databases_of_one_server_have_separate_locks() {
         super::manager(&server.url()).await,
         super::manager(&format!("{}/1", server.url())).await,
     );
-    let held = zero.lock("k").ttl(long()).acquire().await.expect("free");
-    let also = one
-        .lock("k")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("another lock");
+    let held = taken(&zero, "k", long()).await;
+    let also = taken(&one, "k", long()).await;
     // Pushes are not separated by database.
     let waiting = super::manager(&server.url()).await.lock("k");
     let waiter = tokio::spawn(waiting.wait(Wait::Forever).acquire());

@@ -50,22 +50,6 @@ async fn a_click_after_the_cooldown_places_a_second_order() {
 }
 
 #[tokio::test]
-async fn fifty_clicks_of_one_user_place_one_order() {
-    let (_shop, port) = opened();
-    let clicks: Vec<_> = (0..50)
-        .map(|_| tokio::spawn(async move { buy(port, "ada").await.status }))
-        .collect();
-    let mut placed = 0;
-    for click in clicks {
-        match click.await.expect("an answer") {
-            201 => placed += 1,
-            status => assert_eq!(status, 409),
-        }
-    }
-    assert_eq!((placed, orders(port, "mug").await.len()), (1, 1));
-}
-
-#[tokio::test]
 async fn another_user_buys_while_the_first_order_is_under_way() {
     let (_shop, port) = opened();
     let first = tokio::spawn(async move { buy(port, "ada").await.status });

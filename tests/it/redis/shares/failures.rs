@@ -210,28 +210,6 @@ async fn a_key_whose_set_is_gone_admits_no_share_before_its_end() {
         .expect("held");
 }
 
-#[tokio::test]
-async fn a_server_that_starts_again_without_data_ends_all_shares() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
-    let one = entered(reader(&locks).ttl(Duration::from_secs(1))).await;
-    let other = entered(reader(&locks).ttl(Duration::from_secs(1))).await;
-    server.restart_empty();
-    for share in [one, other] {
-        let lost = timeout(wait::PATIENCE, share.lost()).await;
-        lost.expect("the next renewal notices");
-    }
-    let writer = locks.lock("k").ttl(long()).wait(Duration::from_secs(5));
-    writer
-        .acquire()
-        .await
-        .expect("free")
-        .release()
-        .await
-        .expect("held");
-}
-
 /// Adds waiters that do not listen. They are more than one call of the script removes.
 fn many_wait_in_vain(server: &RedisServer) {
     let entries: Vec<_> = (0..1_100)
