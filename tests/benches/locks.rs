@@ -50,8 +50,8 @@ cargo bench -p lock-tests -- --instructions
   idle     1 000 waiters for one key and 5 000 keys with a waiter each, while the locks are held
   redlock  acquire + release on five servers against the raw commands to all five at once, also with
            client and servers on one core, and with two of the five stopped
-  postgres acquire + release on PostgreSQL beside plain SQL, advisory locks, locks of rows and the statements of ShedLock; a
-           hand-over beside a bare NOTIFY; and one hot key while a snapshot is open
+  postgres acquire + release on PostgreSQL beside plain SQL, advisory locks, locks of rows and the statements of ShedLock; and
+           a hand-over beside a bare NOTIFY
 
 --instructions counts the client's instructions and the server's commands and trips of a pair. Other load on
 the machine does not change these counts. They need `perf` with a hardware counter, or valgrind.

@@ -2,7 +2,6 @@
 //!
 //! The server waits for its disk. With the user `fast` a commit does not. Each way takes and frees keys of its own.
 
-mod bloat;
 mod hand_over;
 mod peer;
 mod raw;
@@ -53,7 +52,6 @@ pub(crate) fn run([client, server]: [usize; 2], short: bool, bars: &mut Bars) {
             hand_over::run(&postgres.url_of(user), commits, short).await;
         }
     });
-    bloat::run(&postgres, short);
 }
 
 /// One of the ways to take and free a key.
