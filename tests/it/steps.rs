@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use lock_core::{Error, ErrorKind, FencingToken, LockGuard, LockManager};
+use lock_core::{Error, ErrorKind, FencingToken, LockGuard, LockManager, Wait};
 use lock_tests::{Direction, Proxy, RedisServer, wait};
 use tokio::runtime::Builder;
 use tokio::task::JoinHandle;
@@ -46,6 +46,28 @@ pub(crate) async fn once(locks: &LockManager, key: &str) -> FencingToken {
 pub(crate) async fn is_refused(locks: &LockManager, key: &str) {
     let tried = locks.lock(key).try_acquire().await;
     assert!(tried.expect("an answer").is_none(), "the key is free");
+}
+
+/// Waits until so many waiters stand in the queue of a key.
+pub(crate) async fn queued(server: &RedisServer, key: &str, count: usize) {
+    let queue = format!("lockkit:!q:{{{key}}}");
+    let count = count.to_string();
+    wait::eventually("the waiters are queued", async || {
+        server.cli(&["ZCARD", &queue]) == count
+    })
+    .await;
+}
+
+/// Starts a waiter for a key. Returns it when so many waiters stand in the queue.
+pub(crate) async fn waits(
+    server: &RedisServer,
+    locks: &LockManager,
+    key: &str,
+    count: usize,
+) -> Waiter {
+    let waiter = tokio::spawn(locks.lock(key).ttl(long()).wait(Wait::Forever).acquire());
+    queued(server, key, count).await;
+    waiter
 }
 
 /// Returns the lock of a waiter, which must have been told in time.

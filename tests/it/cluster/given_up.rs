@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use lock_core::Wait;
 use lock_tests::{needs, wait};
 use tokio::time::sleep;
 
 use super::migration::Move;
-use super::{long, manager, taken};
+use super::{long, manager, taken, waits};
 use crate::conformance::shared_cluster;
 
 #[tokio::test]
@@ -17,13 +16,8 @@ async fn while_its_slot_moves_a_waiter_leaves_its_queue_on_a_node_that_its_runti
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
     let guard = taken(&locks, "{given up}", long()).await;
-    let request = other.lock("{given up}").ttl(long()).wait(Wait::Forever);
-    let waiter = tokio::spawn(request.acquire());
+    let waiter = waits(cluster, &other, "{given up}", 1).await;
     let queue = "lockkit:!qt:{given up}";
-    wait::eventually("the waiter is queued", async || {
-        cluster.cli(queue, &["EXISTS", queue]) == "1"
-    })
-    .await;
     let moving = Move::begin(cluster, "lockkit:{given up}");
     moving.keys_move(queue);
     waiter.abort();

@@ -20,8 +20,8 @@ mod replicas;
 
 use std::time::Duration;
 
-use lock_core::LockManager;
-use lock_tests::RedisCluster;
+use lock_core::{LockManager, Wait};
+use lock_tests::{RedisCluster, wait};
 
 use crate::steps::{self, Waiter, its_turn, kind, long, once, refused, taken};
 
@@ -32,4 +32,24 @@ const PATIENT: Duration = Duration::from_secs(15);
 
 async fn manager(cluster: &RedisCluster) -> LockManager {
     steps::manager(&cluster.url()).await
+}
+
+/// Waits until so many waiters stand in the queue of a key.
+async fn queued(cluster: &RedisCluster, key: &str, count: usize) {
+    let queue = match key.contains('{') {
+        true => format!("lockkit:!qt:{key}"),
+        false => format!("lockkit:!q:{{lockkit:{key}}}"),
+    };
+    let count = count.to_string();
+    wait::eventually("the waiters are queued", async || {
+        cluster.cli(&queue, &["ZCARD", &queue]) == count
+    })
+    .await;
+}
+
+/// Starts a waiter for a key. Returns it when so many waiters stand in the queue.
+async fn waits(cluster: &RedisCluster, locks: &LockManager, key: &str, count: usize) -> Waiter {
+    let waiter = tokio::spawn(locks.lock(key).ttl(long()).wait(Wait::Forever).acquire());
+    queued(cluster, key, count).await;
+    waiter
 }

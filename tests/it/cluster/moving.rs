@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use lock_core::ErrorKind;
 use lock_core::middleware::{Forgotten, RecordOutcome};
-use lock_core::{ErrorKind, Wait};
 use lock_tests::{needs, wait};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::migration::Move;
-use super::{its_turn, long, manager, taken};
+use super::{its_turn, long, manager, taken, waits};
 use crate::conformance::shared_cluster;
 use crate::failover::Load;
 use crate::steps::{OUTLIVED, once};
@@ -142,24 +142,14 @@ async fn a_waiter_for_a_lock_whose_slot_moves_is_told_of_the_release() {
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
     let guard = taken(&locks, "{awaited}", long()).await;
-    let waiter = tokio::spawn(
-        other
-            .lock("{awaited}")
-            .ttl(long())
-            .wait(Wait::Forever)
-            .acquire(),
-    );
-    let queue = "lockkit:!qt:{awaited}";
-    wait::eventually("the waiter is queued", async || {
-        cluster.cli(queue, &["EXISTS", queue]) == "1"
-    })
-    .await;
+    let waiter = waits(cluster, &other, "{awaited}", 1).await;
     let from = cluster.master_of("lockkit:{awaited}");
     let moving = Move::begin(cluster, "lockkit:{awaited}");
     moving.keys_move("lockkit:{awaited}");
     guard.release().await.expect("held");
     let next = its_turn(waiter).await;
     // Its release would hand the key to its own entry.
+    let queue = "lockkit:!qt:{awaited}";
     let queues = from.keys().into_iter().filter(|key| key == queue);
     assert_eq!(queues.count(), 0, "it has left the queue");
     moving.end();
@@ -178,13 +168,7 @@ async fn while_its_slot_moves_a_lock_leaves_its_record_and_all_waiters_are_told(
         let mut waiters = Vec::new();
         for process in 1..=4 {
             let other = manager(cluster).await;
-            let request = other.lock(key).ttl(long()).wait(Wait::Forever);
-            waiters.push(tokio::spawn(request.acquire()));
-            let queue = format!("lockkit:!qt:{key}");
-            wait::eventually("the waiter is queued", async || {
-                cluster.cli(&queue, &["ZCARD", &queue]) == process.to_string()
-            })
-            .await;
+            waiters.push(waits(cluster, &other, key, process).await);
         }
         let name = format!("lockkit:{key}");
         let moving = Move::begin(cluster, &name);
@@ -267,13 +251,7 @@ async fn a_waiter_for_a_lock_whose_slot_moves_is_told_although_the_server_refuse
     for command in ["zrem", "zrange", "publish"] {
         let key = format!("{{untold-{command}}}");
         let guard = taken(&owner, &key, long()).await;
-        let request = other.lock(&*key).ttl(long()).wait(Wait::Forever);
-        let waiter = tokio::spawn(request.acquire());
-        let queue = format!("lockkit:!qt:{key}");
-        wait::eventually("the waiter is queued", async || {
-            cluster.cli(&queue, &["EXISTS", &queue]) == "1"
-        })
-        .await;
+        let waiter = waits(cluster, &other, &key, 1).await;
         let name = format!("lockkit:{key}");
         let moving = Move::begin(cluster, &name);
         moving.keys_move(&name);
@@ -298,13 +276,8 @@ async fn a_waiter_asks_again_when_its_ticket_may_have_been_lost() {
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
     let guard = locks.lock("{lost}").ttl(long()).acquire().await;
     let guard = guard.expect("free");
-    let waiter = other.lock("{lost}").ttl(long()).wait(Wait::Forever);
-    let waiter = tokio::spawn(waiter.acquire());
+    let waiter = waits(cluster, &other, "{lost}", 1).await;
     let queue = "lockkit:!qt:{lost}";
-    wait::eventually("the waiter is queued", async || {
-        cluster.cli(queue, &["EXISTS", queue]) == "1"
-    })
-    .await;
     // The deletion plays a new master that knows neither the waiter nor the lock.
     cluster.cli(queue, &["DEL", queue, "lockkit:{lost}"]);
     Move::begin(cluster, "lockkit:{lost}").end();

@@ -6,7 +6,7 @@ use lock_core::Wait;
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
 
 use super::migration::Move;
-use super::{PATIENT, its_turn, manager, taken};
+use super::{PATIENT, its_turn, manager, queued, taken};
 use crate::steps::{OUTLIVED, once};
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn a_slot_that_moves_at_once_keeps_its_lock_its_waiter_and_its_high_water_
     needs!(redis);
     let cluster = RedisCluster::with(&RedisServer::options(), 2, PATIENT);
     let (locks, other) = (manager(&cluster).await, manager(&cluster).await);
-    let (name, queue) = ("lockkit:{at once}", "lockkit:!qt:{at once}");
+    let name = "lockkit:{at once}";
     let mut last = once(&locks, "{at once}").await;
     // There, back, and there again.
     for _ in 0..3 {
@@ -22,10 +22,7 @@ async fn a_slot_that_moves_at_once_keeps_its_lock_its_waiter_and_its_high_water_
         assert!(guard.fencing_token() > last, "fencing tokens rise");
         let request = other.lock("{at once}").ttl(OUTLIVED).wait(Wait::Forever);
         let waiter = tokio::spawn(request.acquire());
-        wait::eventually("the waiter is queued", async || {
-            cluster.cli(queue, &["EXISTS", queue]) == "1"
-        })
-        .await;
+        queued(&cluster, "{at once}", 1).await;
         let began = Instant::now();
         Move::at_once(&cluster, name);
         wait::eventually("the lock outlives its ttl", async || {

@@ -1,12 +1,12 @@
 //! Tests an operator's order for a key whose slot moves.
 
 use lock_core::operator::{Forced, Holder, HolderProcess, Operator};
-use lock_core::{Error, ErrorKind, LockManager, LockRequest, Wait};
+use lock_core::{Error, ErrorKind, LockManager, LockRequest};
 use lock_tests::{RedisCluster, needs, wait};
 use tokio::time::timeout;
 
 use super::migration::Move;
-use super::{its_turn, long, manager, once, taken};
+use super::{its_turn, long, manager, once, taken, waits};
 use crate::conformance::shared_cluster;
 
 async fn operator(cluster: &RedisCluster) -> Operator {
@@ -87,13 +87,7 @@ async fn an_order_whose_keys_are_all_in_their_old_place_is_done_while_the_slot_m
     once(&locks, key).await;
     let one = reader(&locks, key).acquire().await.expect("free");
     let other = reader(&others, key).acquire().await.expect("beside it");
-    let writer = others.lock(key).ttl(long()).wait(Wait::Forever);
-    let writer = tokio::spawn(writer.acquire());
-    let queue = format!("lockkit:!qt:{key}");
-    wait::eventually("the writer is queued", async || {
-        cluster.cli(&queue, &["EXISTS", &queue]) == "1"
-    })
-    .await;
+    let writer = waits(cluster, &others, key, 1).await;
     let seen = holders(&operator, key, 2).await;
     let moving = Move::begin(cluster, &name);
     for holder in &seen {

@@ -2,22 +2,10 @@
 
 use std::time::Duration;
 
-use lock_core::{LockManager, Wait};
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
 
-use super::{IMPATIENT, PATIENT, Waiter, its_turn, long, manager, taken};
+use super::{IMPATIENT, PATIENT, its_turn, long, manager, taken, waits};
 use crate::conformance::shared_cluster;
-
-/// Waits for a key, and returns when the waiter is in the queue.
-async fn waits(cluster: &RedisCluster, locks: &LockManager, key: &str) -> Waiter {
-    let waiter = tokio::spawn(locks.lock(key).ttl(long()).wait(Wait::Forever).acquire());
-    let queue = format!("lockkit:!q:{{lockkit:{key}}}");
-    wait::eventually("the waiter is queued", async || {
-        cluster.cli(&queue, &["EXISTS", &queue]) == "1"
-    })
-    .await;
-    waiter
-}
 
 /// Returns a key on each of the masters.
 fn one_on_each(cluster: &RedisCluster, prefix: &str) -> Vec<String> {
@@ -45,7 +33,7 @@ async fn a_release_on_any_node_is_heard_at_once_by_a_waiter_that_listens_on_anot
     for key in one_on_each(cluster, "heard") {
         let key = key.as_str();
         let guard = locks.lock(key).ttl(long()).acquire().await.expect("free");
-        let waiter = waits(cluster, &other, key).await;
+        let waiter = waits(cluster, &other, key, 1).await;
         guard.release().await.expect("held");
         let next = its_turn(waiter).await;
         // The waiter has its whole ttl, because it asked: the clock of another node proves nothing
@@ -64,7 +52,7 @@ async fn when_the_node_that_a_manager_listens_on_is_killed_it_listens_on_another
     let mut waiting = Vec::new();
     for key in &keys {
         let guard = taken(&locks, key.as_str(), long()).await;
-        waiting.push((key, guard, waits(&cluster, &other, key).await));
+        waiting.push((key, guard, waits(&cluster, &other, key, 1).await));
     }
     let killed = listening(&cluster)[0];
     let lost = keys
@@ -121,7 +109,7 @@ async fn waiters_ask_again_when_the_node_of_their_key_is_back_without_its_data()
     let key = key.expect("a master on which no manager listens");
     let node = cluster.master_of(&format!("lockkit:{key}"));
     let lost = taken(&locks, &key, long()).await;
-    let waiter = waits(&cluster, &other, &key).await;
+    let waiter = waits(&cluster, &other, &key, 1).await;
     node.kill();
     // A request of the waiter's manager to this node would find that its connection has broken. Only its looks at the nodes,
     // each of which is about some of them and two seconds behind the last, find that the node is silent.
@@ -142,7 +130,7 @@ async fn a_dead_waiter_delays_the_next_one_by_its_grant() {
     let queue = "lockkit:!q:{lockkit:dead}";
     let dead = "0123456789abcdef/0123456789abcdef0123456789abcdef 1500";
     cluster.cli(queue, &["ZADD", queue, "1", dead]);
-    let waiter = waits(cluster, &other, "dead").await;
+    let waiter = waits(cluster, &other, "dead", 2).await;
     guard.release().await.expect("held");
     assert!(
         cluster

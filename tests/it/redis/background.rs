@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, LockManager, Wait};
+use lock_core::{ErrorKind, LockManager};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::fencing::goes_back;
-use super::{asked, drains, keys, kind, long, manager, warm};
+use super::{asked, drains, keys, kind, long, manager, waits, warm};
 
 async fn is_free(server: &RedisServer) {
     wait::eventually("the key is free", async || keys(server).is_empty()).await;
@@ -110,11 +110,7 @@ async fn a_waiter_comes_before_the_process_that_takes_the_lock_again() {
     let server = RedisServer::start();
     let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiting = tokio::spawn(others.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    wait::eventually("the waiter is queued", async || {
-        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
-    })
-    .await;
+    let waiting = waits(&server, &others, "k", 1).await;
     let fence = guard.fencing_token();
     guard.release_in_background();
     let again = locks.lock("k").ttl(long()).acquire().await;

@@ -5,8 +5,8 @@ use lock_core::Wait;
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::pushes::{channel, first, queued};
-use super::{keys, long, manager};
+use super::pushes::{channel, first};
+use super::{keys, long, manager, queued, waits};
 
 /// Returns the ids of the connections that are subscribed.
 fn listening(server: &RedisServer) -> Vec<String> {
@@ -26,8 +26,7 @@ async fn a_waiter_whose_runtimes_connection_is_killed_asks_again() {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let before = listening(&server);
         // This is the first request of this runtime.
-        let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-        queued(&server, "k", "1").await;
+        let waiter = waits(&server, &locks, "k", 1).await;
         let its_own = listening(&server);
         let its_own = its_own.iter().find(|number| !before.contains(number));
         server.cli(&["CLIENT", "KILL", "ID", its_own.expect("a new connection")]);
@@ -57,8 +56,8 @@ fn each_runtime_is_told_on_a_channel_of_its_own() {
     let wants = |key: &str| locks.lock(key).ttl(long()).wait(Wait::Forever).acquire();
     let waiters = [one.spawn(wants("a")), two.spawn(wants("b"))];
     home.block_on(async {
-        queued(&server, "a", "1").await;
-        queued(&server, "b", "1").await;
+        queued(&server, "a", 1).await;
+        queued(&server, "b", 1).await;
     });
     let channels = ["a", "b"].map(|key| channel(&first(&server, key)));
     assert_ne!(channels[0], channels[1]);

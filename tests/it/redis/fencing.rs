@@ -10,8 +10,7 @@ use std::time::Duration;
 use lock_core::{LockManager, Wait};
 use lock_tests::{Proxy, RedisServer, needs, wait};
 
-use super::pushes::queued;
-use super::{its_turn, keys, long, manager, warm};
+use super::{its_turn, keys, long, manager, waits, warm};
 
 fn ttl() -> Duration {
     Duration::from_millis(1_200)
@@ -143,8 +142,7 @@ async fn a_hand_over_leaves_the_mark_at_the_token_it_used_too() {
     for _ in 0..2 {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let used = guard.fencing_token();
-        let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-        queued(&server, "k", "1").await;
+        let waiter = waits(&server, &locks, "k", 1).await;
         guard.release().await.expect("held");
         assert_eq!(server.get("lockkit:!f"), Some(used.to_string()));
         let next = its_turn(waiter).await;

@@ -4,22 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lock_core::{LockManager, Wait};
+use lock_core::Wait;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::scripts::pttl;
-use super::{Waiter, all_is_answered, its_turn, long, manager, warm};
-
-/// Starts a waiter for `k`, and returns when it is in the queue.
-async fn waits(server: &RedisServer, locks: &LockManager, before: usize) -> Waiter {
-    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    let count = (before + 1).to_string();
-    wait::eventually("the waiter is queued", async || {
-        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == count
-    })
-    .await;
-    waiter
-}
+use super::{all_is_answered, its_turn, long, manager, waits, warm};
 
 #[tokio::test]
 async fn processes_are_served_in_the_order_of_their_arrival() {
@@ -31,7 +20,7 @@ async fn processes_are_served_in_the_order_of_their_arrival() {
     let mut managers = Vec::new();
     for before in 0..5 {
         let locks = manager(&server.url()).await;
-        waiters.push(waits(&server, &locks, before).await);
+        waiters.push(waits(&server, &locks, "k", before + 1).await);
         managers.push(locks);
     }
     for waiter in waiters {
@@ -49,7 +38,7 @@ async fn the_tasks_of_a_process_precede_another_process_for_at_most_32_passes() 
     let server = RedisServer::start();
     let (busy, other) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = busy.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = waits(&server, &other, 0).await;
+    let waiter = waits(&server, &other, "k", 1).await;
     let turns = Arc::new(AtomicU32::new(0));
     let tasks: Vec<_> = (0..100)
         .map(|_| {
@@ -81,7 +70,7 @@ async fn a_hand_over_is_one_command() {
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = waits(&server, &locks, 0).await;
+    let waiter = waits(&server, &locks, "k", 1).await;
     server.reset_stats();
     guard.release().await.expect("held");
     let guard = its_turn(waiter).await;
@@ -100,8 +89,8 @@ async fn a_waiter_that_is_cancelled_after_it_was_given_the_lock_passes_it_on() {
     let slow = warm(&proxy, Duration::from_secs(5)).await;
     let locks = manager(&server.url()).await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let first = waits(&server, &slow, 0).await;
-    let second = waits(&server, &locks, 1).await;
+    let first = waits(&server, &slow, "k", 1).await;
+    let second = waits(&server, &locks, "k", 2).await;
     all_is_answered(&slow).await;
     // The waiter is given the lock, but the proxy holds the push back.
     proxy.set(Direction::Replies, Flow::Hold);
@@ -127,7 +116,7 @@ async fn a_waiter_asks_when_its_grant_arrives_too_late() {
     let owner = manager(&server.url()).await;
     let slow = warm(&proxy, Duration::from_secs(5)).await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = waits(&server, &slow, 0).await;
+    let waiter = waits(&server, &slow, "k", 1).await;
     all_is_answered(&slow).await;
     proxy.set(Direction::Replies, Flow::Hold);
     guard.release().await.expect("held");

@@ -50,7 +50,8 @@ use lock_core::LockManager;
 use lock_tests::{Proxy, RedisServer};
 
 use crate::steps::{
-    Waiter, all_is_answered, drains, is_refused, its_turn, keys, kind, long, manager, once, taken,
+    all_is_answered, drains, is_refused, its_turn, keys, kind, long, manager, once, queued, taken,
+    waits,
 };
 
 /// Makes a manager behind a proxy whose connections all exist already.

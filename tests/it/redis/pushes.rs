@@ -6,15 +6,7 @@ use lock_core::Wait;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{its_turn, keys, long, manager, taken, warm_and_direct};
-
-pub(super) async fn queued(server: &RedisServer, key: &str, count: &str) {
-    let queue = format!("lockkit:!q:{{{key}}}");
-    wait::eventually("the waiter is queued", async || {
-        server.cli(&["ZCARD", &queue]) == count
-    })
-    .await;
-}
+use super::{its_turn, keys, long, manager, queued, taken, waits, warm_and_direct};
 
 /// Returns the token of the first waiter in the queue.
 pub(super) fn first(server: &RedisServer, key: &str) -> String {
@@ -37,10 +29,8 @@ async fn two_managers_of_one_process_do_not_take_each_others_pushes() {
     let owner = manager(&server.url()).await;
     for _ in 0..10 {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-        let first = tokio::spawn(one.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-        queued(&server, "k", "1").await;
-        let second = tokio::spawn(two.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-        queued(&server, "k", "2").await;
+        let first = waits(&server, &one, "k", 1).await;
+        let second = waits(&server, &two, "k", 2).await;
         guard.release().await.expect("held");
         let both = async {
             tokio::select! {
@@ -62,7 +52,7 @@ async fn a_waiter_whose_push_is_lost_without_a_disconnection_is_told_by_the_next
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    queued(&server, "k", "1").await;
+    queued(&server, "k", 1).await;
     // The test overwrites the lock by hand, so no client publishes anything.
     server.cli(&["SET", "lockkit:k", "stranger", "PX", "500"]);
     assert!(guard.release().await.is_err());
@@ -110,7 +100,7 @@ async fn a_push_that_overtakes_the_refusal_is_not_missed() {
         // The first refusal passes. The refusal that comes with the ticket is slow.
         proxy.set(Direction::Replies, Flow::Delay(Duration::from_millis(20)));
         let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-        queued(&server, "k", "1").await;
+        queued(&server, "k", 1).await;
         guard.release().await.expect("held");
         let next = timeout(wait::PATIENCE, waiter).await.expect("not missed");
         let next = next.expect("no panic").expect("free");
@@ -125,8 +115,7 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    queued(&server, "k", "1").await;
+    let waiter = waits(&server, &locks, "k", 1).await;
     let token = first(&server, "k");
     guard.release().await.expect("held");
     let guard = waiter.await.expect("no panic").expect("its turn");
@@ -147,7 +136,7 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
             .wait(Wait::Forever)
             .acquire(),
     );
-    queued(&server, "other", "1").await;
+    queued(&server, "other", 1).await;
     other.release().await.expect("held");
     drop(waiter.await.expect("no panic").expect("its turn"));
     wait::eventually("the other lock is released", async || {
@@ -199,8 +188,7 @@ async fn the_releaser_checks_that_a_waiter_takes_the_key() {
         let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let _deaf = stopped(&server, 3, 300);
-        let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-        queued(&server, "k", "4").await;
+        let waiter = waits(&server, &locks, "k", 4).await;
         if steps_over {
             drop(guard);
             let again = owner.lock("k").ttl(long()).try_acquire().await;
@@ -225,7 +213,7 @@ async fn a_wait_ends_in_time_under_many_pushes() {
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let short = locks.lock("k").wait(Duration::from_millis(300)).acquire();
     let waiter = tokio::spawn(short);
-    queued(&server, "k", "1").await;
+    queued(&server, "k", 1).await;
     let token = first(&server, "k");
     // The pushes play a key that changes its owner thousands of times a second, always to a faster
     // waiter.
@@ -256,7 +244,7 @@ async fn an_invalid_push_is_ignored() {
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    queued(&server, "k", "1").await;
+    queued(&server, "k", 1).await;
     let token = first(&server, "k");
     let held = server.get("lockkit:k").expect("held");
     let channel = channel(&token);

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::processes::{parent, process};
 use super::records::{RECORD, recorded, scripts_run, stored};
-use super::{asked, keys, kind, long, manager, taken};
+use super::{asked, keys, kind, long, manager, queued, taken};
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
@@ -85,10 +85,7 @@ async fn five_hundred_waiting_duplicates_in_eight_processes_cost_one_question_fo
     let processes: Vec<_> = (0..8)
         .map(|_| process("redis::record_processes::waits_in_many_tasks", &server))
         .collect();
-    wait::eventually("one waiter of each process is queued", async || {
-        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "8"
-    })
-    .await;
+    queued(&server, "k", 8).await;
     server.reset_stats();
     // A poll would be due after 75 ms.
     tokio::time::sleep(Duration::from_millis(500)).await;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use lock_core::middleware::{Forgotten, RecordOutcome};
-use lock_core::{ErrorKind, LockManager, Renew, Wait};
+use lock_core::{ErrorKind, LockManager, Renew};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::scripts::{ACQUIRE, NEXT, OURS, run, scripts};
-use super::{Waiter, asked, keys, kind, long, manager, once, taken, warm, warm_and_direct};
+use super::{asked, keys, kind, long, manager, once, taken, waits, warm, warm_and_direct};
 
 pub(super) const RECORD: &str = "the answer";
 
@@ -88,17 +88,6 @@ async fn a_record_is_one_trip_with_the_release_and_a_duplicate_is_one_trip() {
     }
 }
 
-/// Starts a waiter. Returns it when the queue has so many entries.
-async fn queued(server: &RedisServer, locks: &LockManager, entries: &str) -> Waiter {
-    let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
-    let waiter = tokio::spawn(request.acquire());
-    wait::eventually("the waiter is queued", async || {
-        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == entries
-    })
-    .await;
-    waiter
-}
-
 #[tokio::test]
 async fn a_waiter_behind_many_dead_ones_is_told_of_a_record() {
     needs!(redis);
@@ -109,7 +98,7 @@ async fn a_waiter_behind_many_dead_ones_is_told_of_a_record() {
         local token = string.format('%016x/%032x', place, place) \
         redis.call('ZADD', KEYS[1], place, token .. ' 2000') end";
     server.cli(&["EVAL", die, "1", "lockkit:!q:{k}"]);
-    let waiter = queued(&server, &other, "1501").await;
+    let waiter = waits(&server, &other, "k", 1501).await;
     guard.remember(RECORD, long()).expect("in bounds");
     guard.release().await.expect("held");
     let refused = tokio::time::timeout(wait::PATIENCE, waiter).await;
@@ -124,7 +113,7 @@ async fn waiters_that_could_not_be_told_of_a_record_are_served_by_the_next_relea
     let server = RedisServer::start();
     let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = taken(&locks, "k", long()).await;
-    let waiter = queued(&server, &other, "1").await;
+    let waiter = waits(&server, &other, "k", 1).await;
     server.cli(&["ACL", "SETUSER", "default", "-publish"]);
     guard
         .remember(RECORD, Duration::from_millis(100))

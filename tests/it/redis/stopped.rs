@@ -11,7 +11,7 @@ use lock_tests::{ChildProcess, RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::processes::{parent, process};
-use super::{long, manager};
+use super::{long, manager, queued};
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
@@ -27,16 +27,9 @@ async fn waiting(server: &RedisServer, count: usize) -> Vec<ChildProcess> {
     let mut processes = Vec::new();
     for queue in 1..=count {
         processes.push(process("redis::stopped::waits", server));
-        queued(server, queue).await;
+        queued(server, "k", queue).await;
     }
     processes
-}
-
-async fn queued(server: &RedisServer, count: usize) {
-    wait::eventually("the processes are queued", async || {
-        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == count.to_string()
-    })
-    .await;
 }
 
 /// The fate of the processes that queue before a waiter.
@@ -56,7 +49,7 @@ async fn the_next_waiter_gets_the_lock(fate: Fate, count: usize) {
     let ours = server.get("lockkit:k");
     let mut processes = waiting(&server, count).await;
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    queued(&server, count + 1).await;
+    queued(&server, "k", count + 1).await;
     for process in &mut processes {
         match fate {
             Fate::KilledWaiting => process.kill(),

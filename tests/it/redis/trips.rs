@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{drains, is_refused, keys, long, manager, warm, warm_and_direct};
+use super::{drains, is_refused, keys, long, manager, queued, warm, warm_and_direct};
 
 pub(crate) fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
     let counts = expected.iter();
@@ -151,10 +151,7 @@ async fn idle_waiters_and_idle_managers_send_nothing() {
             tokio::spawn(request.acquire())
         })
         .collect();
-    wait::eventually("all waiters are queued", async || {
-        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "4"
-    })
-    .await;
+    queued(&server, "k", 4).await;
     server.reset_stats();
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(asked(&server), counts(&[]));

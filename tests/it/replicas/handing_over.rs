@@ -1,23 +1,12 @@
 //! Tests the hand-over to a waiter that needs replicas. The releaser has written the key, so the
 //! waiter writes it again before the lock counts.
 
-use lock_core::{ErrorKind, LockManager, Wait};
-use lock_tests::{RedisServer, needs, wait};
-use tokio::task::JoinHandle;
+use lock_core::{ErrorKind, Wait};
+use lock_tests::{needs, wait};
 use tokio::time::timeout;
 
 use super::{Apart, hasty, its_turn, long, manager, replica_set, waits};
-
-type Waiter = JoinHandle<Result<lock_core::LockGuard, lock_core::Error>>;
-
-async fn waits_for_k(server: &RedisServer, locks: &LockManager) -> Waiter {
-    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    wait::eventually("the waiter is queued", async || {
-        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
-    })
-    .await;
-    waiter
-}
+use crate::steps;
 
 #[tokio::test]
 async fn a_lock_that_was_handed_over_is_on_the_replica_for_its_whole_ttl() {
@@ -26,7 +15,7 @@ async fn a_lock_that_was_handed_over_is_on_the_replica_for_its_whole_ttl() {
     let master = set.master();
     let (owner, locks) = (manager(master, 1).await, manager(master, 1).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = waits_for_k(master, &locks).await;
+    let waiter = steps::waits(master, &locks, "k", 1).await;
     guard.release().await.expect("held");
     let guard = its_turn(waiter).await;
     let there = set.servers()[1]
@@ -46,7 +35,7 @@ async fn a_waiter_is_not_granted_a_lock_that_no_replica_has() {
     let master = &apart.master;
     let (owner, locks) = (manager(master, 1).await, hasty(master, 1).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = waits_for_k(master, &locks).await;
+    let waiter = steps::waits(master, &locks, "k", 1).await;
     apart.between.black_hole();
     guard
         .release()
@@ -92,17 +81,14 @@ async fn a_waiter_that_handed_the_key_over_itself_stays_in_the_queue() {
     let master = set.master();
     let (other, locks) = (manager(master, 0).await, hasty(master, 1).await);
     let guard = other.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = waits_for_k(master, &locks).await;
+    let waiter = steps::waits(master, &locks, "k", 1).await;
     set.servers()[1].stop();
     let second = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     // The waiter gets the key, gives it back for want of a replica, and queues again.
     guard.release().await.expect("held");
     let guard = timeout(wait::PATIENCE, second).await.expect("its turn");
     let guard = guard.expect("no panic").expect("handed over");
-    wait::eventually("the waiter is queued again", async || {
-        master.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
-    })
-    .await;
+    steps::queued(master, "k", 1).await;
     set.servers()[1].cont();
     tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
     assert_eq!(master.cli(&["ZCARD", "lockkit:!q:{k}"]), "1");

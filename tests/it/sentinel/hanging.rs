@@ -5,7 +5,7 @@
 use std::env;
 use std::time::{Duration, Instant};
 
-use lock_core::{Error, LockGuard, LockManager};
+use lock_core::{LockGuard, LockManager};
 use lock_tests::{Answer, FakeServer, Proxy, RedisServer, ReplicaSet, Sentinels, needs, wait};
 use tokio::time::{MissedTickBehavior, interval};
 

@@ -6,7 +6,7 @@ use lock_core::{Error, ErrorKind, LockGuard, LockManager};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{its_turn, kind, long, manager, taken};
+use super::{its_turn, kind, long, manager, queued, taken};
 use crate::conformance::Watched;
 use crate::failover::TTL;
 
@@ -102,10 +102,7 @@ async fn keys_of_which_the_new_master_knows_the_first_only_are_lost_together() {
     let last = taken(&other, "b", long()).await;
     let request = locks.lock_all(["a", "b"]).ttl(ttl).wait(long());
     let waiter = tokio::spawn(request.acquire());
-    wait::eventually("the waiter is queued", async || {
-        watched.master().cli(&["EXISTS", "lockkit:!q:{a}"]) == "1"
-    })
-    .await;
+    queued(watched.master(), "a", 1).await;
     first.release().await.expect("held");
     wait::eventually("it has the first key and waits for the other", async || {
         let master = watched.master();

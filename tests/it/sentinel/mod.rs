@@ -12,7 +12,7 @@ mod tickets;
 mod waiting;
 
 use crate::conformance::Watched;
-use crate::steps::{its_turn, kind, long, manager, once, refused, taken};
+use crate::steps::{its_turn, kind, long, manager, once, queued, refused, taken, waits};
 use lock_tests::{RedisServer, ReplicaSet, Sentinels, wait};
 
 impl Watched {

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use lock_core::Wait;
 use lock_tests::{needs, wait};
 
-use super::{its_turn, long, manager, taken};
+use super::{its_turn, long, manager, taken, waits};
 use crate::conformance::{Watched, shared_watched};
 
 #[tokio::test]
@@ -16,11 +15,7 @@ async fn a_waiter_is_told_by_the_new_master_of_a_release_there() {
     let other = manager(&watched.sentinels.url()).await;
     // The ttl is so long that only a push can tell the waiter in time.
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    wait::eventually("the waiter is queued", async || {
-        watched.master().cli(&["EXISTS", "lockkit:!q:{k}"]) == "1"
-    })
-    .await;
+    let waiter = waits(watched.master(), &other, "k", 1).await;
     watched.set.caught_up();
     watched.fail_over().await;
     // The channels are those of both managers and of the waiter's runtime.
@@ -43,18 +38,7 @@ async fn a_waiter_asks_for_a_key_it_is_given_and_does_not_use_the_clock_of_anoth
     let locks = manager(&watched.sentinels.url()).await;
     let other = manager(&watched.sentinels.url()).await;
     let guard = taken(&locks, "given", long()).await;
-    let waiter = tokio::spawn(
-        other
-            .lock("given")
-            .ttl(long())
-            .wait(Wait::Forever)
-            .acquire(),
-    );
-    let master = watched.master();
-    wait::eventually("the waiter is queued", async || {
-        master.cli(&["EXISTS", "lockkit:!q:{given}"]) == "1"
-    })
-    .await;
+    let waiter = waits(watched.master(), &other, "given", 1).await;
     guard.release().await.expect("held");
     let next = its_turn(waiter).await;
     // A grant by push lasts two seconds at first. A lock that was asked for has its whole ttl.

@@ -61,7 +61,7 @@ async fn while_another_process_waits_a_lock_is_passed_on_at_most_thirty_two_time
     let busy = on(&ManualClock::new(), &server.url()).await;
     let guard = request(&busy).acquire().await.expect("free");
     let waiter = waits(&other).await;
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     let turns = Arc::new(AtomicU64::new(0));
     let turn = {
         let turns = Arc::clone(&turns);
@@ -86,7 +86,7 @@ async fn while_another_process_waits_a_lock_is_passed_on_for_at_most_twenty_mill
     let busy = on(&clock, &server.url()).await;
     let guard = request(&busy).acquire().await.expect("free");
     let waiter = waits(&other).await;
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     let (second, third) = (waits(&busy).await, waits(&busy).await);
     clock.advance(millis(19));
     guard.release().await.expect("held");
@@ -124,9 +124,9 @@ async fn a_process_waits_for_one_cohort_and_one_hold_of_each_process_ahead() {
     let guard = request(&first).acquire().await.expect("free");
     let mut tasks = crowd(&first, 30, holds.clone()).await;
     tasks.append(&mut crowd(&second, 30, holds).await);
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     let waiter = waits(&last).await;
-    queued(&server, 2).await;
+    queued(&server, "k", 2).await;
     guard.release().await.expect("held");
     let guard = its_turn(waiter).await;
     let waited = passed.load(Ordering::SeqCst);
@@ -191,7 +191,7 @@ async fn the_loss_of_a_lock_that_is_passed_on_is_told_once_and_ends_the_cohort()
     server.cli(&["SET", "lockkit:k", "stranger", "PX", "60000"]);
     wait::eventually("a task is told of the loss", async || lost() > 0).await;
     let before = served();
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     assert_eq!(served(), before, "only the other client has the lock");
     assert_eq!(server.get("lockkit:k").as_deref(), Some("stranger"));
     over.store(true, Ordering::SeqCst);

@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use lock_core::{LockManager, Wait};
 use lock_tests::{ChildProcess, RedisServer, needs, wait};
 use tokio::task::JoinSet;
 
-use super::{Waiter, its_turn, keys, long, manager, process};
+use super::{its_turn, keys, long, manager, process, queued, waits};
 
 /// A number of waiters above the limit that one call of a script removes.
 const VERY_MANY: usize = 2_500;
@@ -21,23 +20,12 @@ fn die(server: &RedisServer, key: &str, count: usize) {
     server.cli(&["EVAL", script, "1", &queue, &count.to_string()]);
 }
 
-async fn waits_behind(server: &RedisServer, locks: &LockManager, key: &str, dead: usize) -> Waiter {
-    let request = locks.lock(key).ttl(long()).wait(Wait::Forever);
-    let waiter = tokio::spawn(request.acquire());
-    let queue = format!("lockkit:!q:{{{key}}}");
-    wait::eventually("the waiter is queued", async || {
-        server.cli(&["ZCARD", &queue]) == (dead + 1).to_string()
-    })
-    .await;
-    waiter
-}
-
 async fn comes_after(dead: usize) {
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     die(&server, "k", dead);
-    let waiter = waits_behind(&server, &locks, "k", dead).await;
+    let waiter = waits(&server, &locks, "k", dead + 1).await;
     guard.release().await.expect("held");
     assert!(
         server.get("lockkit:k").is_some(),
@@ -71,7 +59,7 @@ async fn a_release_gives_the_lock_to_a_waiter_behind_dead_ones_and_processes_tha
     let mut killed = Vec::new();
     for count in 101..=102 {
         killed.push(process("gone::waits_for_its_turn", &server, &[]));
-        super::queued(&server, count).await;
+        queued(&server, "k", count).await;
     }
     killed.iter_mut().for_each(ChildProcess::kill);
     wait::eventually(
@@ -79,7 +67,7 @@ async fn a_release_gives_the_lock_to_a_waiter_behind_dead_ones_and_processes_tha
         async || connected() == alone,
     )
     .await;
-    let waiter = waits_behind(&server, &locks, "k", 102).await;
+    let waiter = waits(&server, &locks, "k", 103).await;
     guard.release().await.expect("held");
     its_turn(waiter).await.release().await.expect("held");
 }
@@ -96,7 +84,7 @@ async fn releases_that_go_together_give_each_lock_to_the_waiter_behind_dead_ones
         let guard = owner.lock(key).ttl(long()).acquire().await.expect("free");
         guards.push(guard);
         die(&server, key, 300);
-        waiters.push(waits_behind(&server, &locks, key, 300).await);
+        waiters.push(waits(&server, &locks, key, 301).await);
     }
     for guard in guards {
         releases.spawn(guard.release());
@@ -119,7 +107,7 @@ async fn a_cooldown_is_told_to_the_waiter_behind_more_dead_ones_than_a_script_re
     let request = request.cooldown(Duration::from_millis(500));
     let guard = request.acquire().await.expect("free");
     die(&server, "k", VERY_MANY);
-    let waiter = waits_behind(&server, &locks, "k", VERY_MANY).await;
+    let waiter = waits(&server, &locks, "k", VERY_MANY + 1).await;
     guard.release().await.expect("held");
     assert_eq!(server.cli(&["ZCARD", "lockkit:!q:{k}"]), "1");
     its_turn(waiter).await.release().await.expect("held");

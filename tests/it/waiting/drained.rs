@@ -23,7 +23,7 @@ async fn a_manager_that_has_drained_is_in_no_queue() {
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiting = || locks.lock("k").ttl(long()).wait(Wait::Forever).acquire();
     let waiters = [tokio::spawn(waiting()), tokio::spawn(waiting())];
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     drains(&locks).await;
     assert_eq!(server.cli(&["ZCARD", "lockkit:!q:{k}"]), "0");
     guard.release().await.expect("held");

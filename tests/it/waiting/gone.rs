@@ -18,7 +18,7 @@ fn request(locks: &LockManager) -> LockRequest {
 
 async fn waits(server: &RedisServer, request: LockRequest, count: usize) -> Waiter {
     let waiter = tokio::spawn(request.acquire());
-    queued(server, count).await;
+    queued(server, "k", count).await;
     waiter
 }
 
@@ -41,7 +41,7 @@ async fn a_first_waiter_whose_wait_ends_leaves_the_queue_to_the_next() {
     let next = waits(&server, request(&patient), 2).await;
     clock.advance(millis(500));
     assert_eq!(refused(head).await, ErrorKind::Busy);
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     guard.release().await.expect("held");
     its_turn(next).await.release().await.expect("held");
     nothing_is_left(&server).await;
@@ -124,14 +124,14 @@ async fn a_process_that_was_stopped_at_its_hand_over_waits_again_when_it_continu
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = request(&owner).acquire().await.expect("free");
     let stopped = process("gone::waits_for_its_turn", &server, &[]);
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     let next = waits(&server, request(&locks), 2).await;
     stopped.stop();
     guard.release().await.expect("held");
     // Its grant ends, and the next waiter gets the lock.
     let guard = its_turn(next).await;
     stopped.cont();
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     assert!(
         !stopped.output().contains("its turn"),
         "another owner has the lock"
@@ -155,7 +155,7 @@ async fn after_a_queue_of_dead_processes_the_lock_is_free_and_fencing_tokens_sti
     let mut dead = Vec::new();
     for count in 1..=3 {
         dead.push(process("gone::waits_for_its_turn", &server, &[]));
-        queued(&server, count).await;
+        queued(&server, "k", count).await;
     }
     dead.iter_mut().for_each(lock_tests::ChildProcess::kill);
     // The server knows that the processes are gone when it has closed their connections.

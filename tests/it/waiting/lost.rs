@@ -4,25 +4,20 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use lock_core::FencingToken;
 use lock_core::test_util::ManualClock;
-use lock_core::{FencingToken, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::redis::asked;
 
-use super::{Waiter, all_is_answered, its_turn, keys, long, manager, millis, on, once, queued};
+use super::{
+    Waiter, all_is_answered, its_turn, keys, long, manager, millis, on, once, queued, waits,
+};
 
 /// The time after which a waiter asks by itself in every case.
 const LAST_RESORT: Duration = Duration::from_secs(30);
-
-async fn waits(server: &RedisServer, locks: &LockManager, count: usize) -> Waiter {
-    let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
-    let waiter = tokio::spawn(request.acquire());
-    queued(server, count).await;
-    waiter
-}
 
 /// Waits until all are served, in any order.
 async fn tokens_of(waiters: [Waiter; 2]) -> Vec<FencingToken> {
@@ -48,7 +43,7 @@ async fn a_flush_of_the_scripts_while_waiters_wait_costs_nothing() {
     let mut managers = Vec::new();
     for count in 1..=4 {
         managers.push(manager(&server.url()).await);
-        waiters.push(waits(&server, &managers[count - 1], count).await);
+        waiters.push(waits(&server, &managers[count - 1], "k", count).await);
         server.cli(&["SCRIPT", "FLUSH"]);
     }
     for waiter in waiters {
@@ -73,8 +68,8 @@ async fn a_deleted_queue_delays_its_waiters_at_most_by_their_timer_of_last_resor
         on(&clock, &server.url()).await,
     );
     let waiters = [
-        waits(&server, &one, 1).await,
-        waits(&server, &other, 2).await,
+        waits(&server, &one, "k", 1).await,
+        waits(&server, &other, "k", 2).await,
     ];
     assert_eq!(server.cli(&["DEL", "lockkit:!q:{k}"]), "1");
     guard.release().await.expect("held");
@@ -82,7 +77,7 @@ async fn a_deleted_queue_delays_its_waiters_at_most_by_their_timer_of_last_resor
     // A newcomer meanwhile does not lock the waiters out.
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     clock.advance(LAST_RESORT);
-    queued(&server, 2).await;
+    queued(&server, "k", 2).await;
     guard.release().await.expect("held");
     assert_eq!(tokens_of(waiters).await.len(), 2);
 }
@@ -98,7 +93,7 @@ async fn a_lock_that_is_deleted_goes_to_its_waiters_when_its_owner_notices() {
             manager(&server.url()).await,
         );
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-        let waiter = waits(&server, &locks, 1).await;
+        let waiter = waits(&server, &locks, "k", 1).await;
         assert_eq!(server.cli(&["DEL", "lockkit:k"]), "1");
         if refuses {
             server.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
@@ -149,7 +144,7 @@ async fn each_connection_of_a_waiter_may_be_killed_while_it_waits() {
         for nth in 0.. {
             let locks = manager(&server.url()).await;
             let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-            let waiter = waits(&server, &locks, 1).await;
+            let waiter = waits(&server, &locks, "k", 1).await;
             let waiters: Vec<_> = connections(&server).difference(&owners).cloned().collect();
             let Some(number) = waiters.get(nth) else {
                 guard.release().await.expect("held");
@@ -193,8 +188,8 @@ async fn waiters_and_the_lock_they_wait_for_survive_the_loss_of_all_data() {
         let ttl = millis(1_200);
         let guard = owner.lock("k").ttl(ttl).acquire().await.expect("free");
         let waiters = [
-            waits(&server, &one, 1).await,
-            waits(&server, &other, 2).await,
+            waits(&server, &one, "k", 1).await,
+            waits(&server, &other, "k", 2).await,
         ];
         if restarts {
             server.restart_empty();
@@ -226,7 +221,7 @@ async fn a_loss_of_all_data_is_told_to_the_owner_and_to_its_waiters() {
         manager(&server.url()).await,
     );
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = waits(&server, &locks, 1).await;
+    let waiter = waits(&server, &locks, "k", 1).await;
     all_is_answered(&locks).await;
     server.cli(&["FLUSHALL"]);
     timeout(wait::PATIENCE, guard.lost()).await.expect("told");

@@ -25,7 +25,9 @@ use lock_core::{ErrorKind, LockGuard, LockManager};
 use lock_tests::{ChildProcess, RedisServer, wait};
 use tokio::time::timeout;
 
-use crate::steps::{Waiter, all_is_answered, drains, its_turn, keys, long, manager, once};
+use crate::steps::{
+    Waiter, all_is_answered, drains, its_turn, keys, long, manager, once, queued, waits,
+};
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -39,14 +41,6 @@ async fn on(clock: &ManualClock, url: &str) -> LockManager {
     let builder = LockManager::builder(url).operation_timeout(OPERATION_TIMEOUT);
     let builder = builder.clock(clock.clone());
     builder.connect().await.expect("a manager")
-}
-
-/// Waits until this many processes are in the queue of `k`.
-async fn queued(server: &RedisServer, count: usize) {
-    wait::eventually("the processes are queued", async || {
-        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == count.to_string()
-    })
-    .await;
 }
 
 /// Returns the outcome of a wait, which must come before the waiter's timer of last resort fires.

@@ -3,21 +3,14 @@
 
 use std::time::Duration;
 
+use lock_core::Wait;
 use lock_core::test_util::ManualClock;
-use lock_core::{LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, ServerClock, missing, needs, wait};
 
-use super::{Waiter, all_is_answered, its_turn, long, manager, on, others_run, process, queued};
+use super::{all_is_answered, its_turn, long, manager, on, others_run, process, queued, waits};
 use crate::redis::asked;
 
 const QUEUE: &str = "lockkit:!q:{k}";
-
-async fn waits(server: &RedisServer, locks: &LockManager, count: usize) -> Waiter {
-    let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
-    let waiter = tokio::spawn(request.acquire());
-    queued(server, count).await;
-    waiter
-}
 
 fn line(server: &RedisServer) -> Vec<String> {
     let line = server.cli(&["ZRANGE", QUEUE, "0", "-1"]);
@@ -42,7 +35,7 @@ async fn processes_are_served_in_the_order_of_their_arrival_when_the_clock_was_s
     let mut arrived = Vec::new();
     for count in 1..=4 {
         managers.push(manager(&server.url()).await);
-        waiters.push(waits(&server, &managers[count - 1], count).await);
+        waiters.push(waits(&server, &managers[count - 1], "k", count).await);
         if count == 2 {
             arrived = line(&server);
             the_clock_goes_back(&server);
@@ -68,9 +61,9 @@ async fn a_waiter_that_asks_again_keeps_its_place_when_the_clock_was_set_back() 
         manager(&server.url()).await,
     );
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let one = waits(&server, &first, 1).await;
+    let one = waits(&server, &first, "k", 1).await;
     the_clock_goes_back(&server);
-    let other = waits(&server, &second, 2).await;
+    let other = waits(&server, &second, "k", 2).await;
     let arrived = line(&server);
     super::all_is_answered(&first).await;
     others_run().await;
@@ -93,9 +86,9 @@ async fn the_next_waiter_is_told_of_a_grant_to_a_waiter_of_unknown_age() {
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let stopped = process("gone::waits_for_its_turn", &server, &[]);
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     the_clock_goes_back(&server);
-    let next = waits(&server, &locks, 2).await;
+    let next = waits(&server, &locks, "k", 2).await;
     stopped.stop();
     server.reset_stats();
     guard.release().await.expect("held");
@@ -123,7 +116,7 @@ async fn a_grant_that_is_heard_of_behind_a_refusal_makes_no_second_owner_when_th
     let owner = manager(&server.url()).await;
     let late = on(&clock, &proxy.redis_url()).await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = waits(&server, &late, 1).await;
+    let waiter = waits(&server, &late, "k", 1).await;
     all_is_answered(&late).await;
     others_run().await;
     // The grant is on its way until it is over, and another owner has the lock.

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use lock_core::test_util::ManualClock;
-use lock_core::{Interop, LockGuard, LockManager, LockRequest, Wait};
+use lock_core::{Interop, LockGuard, LockManager, LockRequest};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::task::JoinSet;
 
-use super::{Waiter, its_turn, keys, long, manager, millis, on};
+use super::{Waiter, its_turn, keys, long, manager, millis, on, waits};
 
 /// The commands of scripts on a lock, its queue and the high-water mark. In pairs, the undo of the first command is
 /// refused too.
@@ -51,14 +51,7 @@ impl Scene {
     }
 
     async fn waits(&self, key: &str) -> Waiter {
-        let request = self.locks.lock(key).ttl(long()).wait(Wait::Forever);
-        let waiter = tokio::spawn(request.acquire());
-        let queue = format!("lockkit:!q:{{{key}}}");
-        wait::eventually("the waiter is queued", async || {
-            self.server.cli(&["ZCARD", &queue]) == "1"
-        })
-        .await;
-        waiter
+        waits(&self.server, &self.locks, key, 1).await
     }
 
     /// Forbids the owner these commands.

@@ -49,7 +49,7 @@ async fn a_foreign_client_that_polls_never_gets_in_between_two_queued_waiters() 
     let stranger = polling(&server, &over, &tries);
     for turn in 1..40 {
         let waiter = tokio::spawn(request(turn));
-        queued(&server, 1).await;
+        queued(&server, "k", 1).await;
         let before = tries.load(Ordering::SeqCst);
         wait::eventually("the foreign client tries", async || {
             tries.load(Ordering::SeqCst) > before
@@ -116,7 +116,7 @@ async fn a_stranger_gets_in(server: &RedisServer, managers: &[LockManager]) {
         turn += 1;
         let waiter = tokio::spawn(request(turn));
         if managers.len() > 1 {
-            queued(server, 1).await;
+            queued(server, "k", 1).await;
         } else {
             others_run().await;
         }

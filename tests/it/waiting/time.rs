@@ -9,7 +9,7 @@ use lock_tests::{RedisServer, needs, wait};
 
 use super::{
     Waiter, all_is_answered, has_no_answer, its_turn, long, manager, millis, on, others_run,
-    outcome, queued, refused,
+    outcome, queued, refused, waits,
 };
 
 const WAITS: [u64; 3] = [0, 50, 500];
@@ -91,10 +91,12 @@ async fn a_wait_for_another_process_ends_in_time() {
     let _guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let watched = Watched::new(&server.url()).await;
     for span in WAITS {
-        let error = watched.ends(span, async || queued(&server, 1).await).await;
+        let error = watched
+            .ends(span, async || queued(&server, "k", 1).await)
+            .await;
         assert_eq!(error.kind(), ErrorKind::Busy);
         assert!(error.retry_after() <= Some(long()));
-        queued(&server, 0).await;
+        queued(&server, "k", 0).await;
     }
 }
 
@@ -121,9 +123,11 @@ async fn a_wait_for_a_foreign_client_without_pushes_ends_in_time() {
         let watched = Watched::new(&server.url()).await;
         for span in WAITS {
             // The waiter asks 20 times a second, which makes the wait neither longer nor shorter.
-            let error = watched.ends(span, async || queued(&server, 1).await).await;
+            let error = watched
+                .ends(span, async || queued(&server, "k", 1).await)
+                .await;
             assert_eq!(error.kind(), ErrorKind::Busy);
-            queued(&server, 0).await;
+            queued(&server, "k", 0).await;
         }
     }
 }
@@ -138,9 +142,11 @@ async fn a_wait_for_a_key_that_cools_down_ends_in_time() {
     guard.release().await.expect("held");
     let watched = Watched::new(&server.url()).await;
     for span in WAITS {
-        let error = watched.ends(span, async || queued(&server, 1).await).await;
+        let error = watched
+            .ends(span, async || queued(&server, "k", 1).await)
+            .await;
         assert_eq!(error.kind(), ErrorKind::Busy);
-        queued(&server, 0).await;
+        queued(&server, "k", 0).await;
     }
 }
 
@@ -153,7 +159,7 @@ async fn a_wait_in_the_queue_of_a_server_that_hangs_ends_one_request_later() {
     let watched = Watched::new(&server.url()).await;
     for span in [50, 500] {
         let waiter = watched.starts(watched.locks.lock("k"), span);
-        queued(&server, 1).await;
+        queued(&server, "k", 1).await;
         server.stop();
         watched.passes(span - 1).await;
         assert!(!waiter.is_finished(), "a moment is left");
@@ -164,7 +170,7 @@ async fn a_wait_in_the_queue_of_a_server_that_hangs_ends_one_request_later() {
         // The server has refused the lock before it hung, so the state of the key is unknown now.
         assert_eq!(refused(waiter).await, ErrorKind::Unavailable);
         server.cont();
-        queued(&server, 0).await;
+        queued(&server, "k", 0).await;
     }
 }
 
@@ -179,7 +185,7 @@ async fn a_key_that_became_free_without_a_push_is_granted_at_the_end_of_the_wait
     server.cli(&["SET", "lockkit:k", OF_A_DEAD_OWNER, "PX", "60000"]);
     let watched = Watched::new(&server.url()).await;
     let waiter = watched.starts(watched.locks.lock("k"), 500);
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     server.cli(&["DEL", "lockkit:k"]);
     watched.passes(499).await;
     assert!(!waiter.is_finished(), "a moment is left");
@@ -194,7 +200,7 @@ async fn a_wait_that_ends_behind_another_of_its_process_makes_that_one_ask() {
     server.cli(&["SET", "lockkit:k", OF_A_DEAD_OWNER, "PX", "60000"]);
     let watched = Watched::new(&server.url()).await;
     let first = watched.starts(watched.locks.lock("k"), 60_000);
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     let second = watched.starts(watched.locks.lock("k"), 500);
     others_run().await;
     server.cli(&["DEL", "lockkit:k"]);
@@ -213,8 +219,7 @@ async fn a_foreign_lock_is_polled_as_often_after_a_long_wait_as_at_first() {
     server.cli(&["SET", "lockkit:k", "stranger"]);
     let clock = ManualClock::new();
     let locks = on(&clock, &server.url()).await;
-    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    queued(&server, 1).await;
+    let waiter = waits(&server, &locks, "k", 1).await;
     let scripts = || server.commandstats().get("evalsha").copied();
     // The loop covers three seconds, with 25 to 75 ms from one request to the next.
     for _ in 0..40 {
@@ -305,12 +310,12 @@ async fn a_wait_is_counted_from_its_beginning_and_not_from_each_place_in_the_que
     let waiters: Vec<_> = (0..50)
         .map(|_| watched.starts(watched.locks.lock("k"), 500))
         .collect();
-    queued(&server, 1).await;
+    queued(&server, "k", 1).await;
     watched.clock.advance(millis(500));
     for waiter in waiters {
         assert_eq!(refused(waiter).await, ErrorKind::Busy);
     }
-    queued(&server, 0).await;
+    queued(&server, "k", 0).await;
     guard.release().await.expect("held");
     assert_eq!(server.get("lockkit:k"), None);
 }

@@ -7,8 +7,8 @@ use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 
 use super::super::processes::{parent, process};
-use super::{LOCK, QUEUE, entered, keys, long, manager, permit, reader, taken};
-use crate::steps::{is_refused, its_turn};
+use super::{LOCK, entered, keys, long, manager, permit, reader, taken};
+use crate::steps::{is_refused, its_turn, queued};
 
 #[tokio::test]
 async fn foreign_clients_and_shares_exclude_each_other() {
@@ -76,8 +76,7 @@ async fn a_plain_lock_in_another_process_serves_all_shares_that_wait() {
     let waiters: Vec<_> = (0..8)
         .map(|_| tokio::spawn(reader(&new).wait(Wait::Forever).acquire()))
         .collect();
-    let queued = async || server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "8";
-    wait::eventually("all readers are queued", queued).await;
+    queued(&server, "k", 8).await;
     guard.release().await.expect("held");
     let mut readers = Vec::new();
     for waiter in waiters {
@@ -113,9 +112,7 @@ async fn all_readers_of_many_processes_enter_when_a_writer_ends() {
                 tokio::spawn(request.acquire())
             })
             .collect();
-        let all = (16 * PROCESSES).to_string();
-        let queued = async || server.cli(&["ZCARD", QUEUE]) == all;
-        wait::eventually("all readers are queued", queued).await;
+        queued(&server, "k", 16 * PROCESSES).await;
         guard.release().await.expect("held");
         let mut readers = Vec::new();
         for waiter in waiters {
@@ -139,8 +136,7 @@ async fn a_writer_that_goes_on_as_a_reader_lets_the_waiting_readers_in_by_itself
     let waiters: Vec<_> = (0..3)
         .map(|_| tokio::spawn(reader(&others).wait(Wait::Forever).acquire()))
         .collect();
-    let queued = async || server.cli(&["ZCARD", QUEUE]) == "3";
-    wait::eventually("all readers are queued", queued).await;
+    queued(&server, "k", 3).await;
     let guard = guard.downgrade().await.expect("held");
     for waiter in waiters {
         drop(its_turn(waiter).await);

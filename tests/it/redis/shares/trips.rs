@@ -1,11 +1,11 @@
 //! Tests how many commands shares cost, counted by the server itself.
 
 use lock_core::Wait;
-use lock_tests::{Proxy, RedisServer, needs, wait};
+use lock_tests::{Proxy, RedisServer, needs};
 
 use super::super::{counts, warm};
-use super::{QUEUE, asked, entered, manager, permit, reader};
-use crate::steps::{its_turn, long};
+use super::{asked, entered, manager, permit, reader};
+use crate::steps::{its_turn, long, queued};
 
 #[tokio::test]
 async fn a_lone_reader_or_permit_costs_what_a_plain_lock_costs() {
@@ -82,8 +82,7 @@ async fn a_process_that_has_all_permits_refuses_the_next_caller_without_a_comman
     assert!(refused.expect("an answer").is_none());
     assert!(!asked(&server).is_empty());
     let waiter = tokio::spawn(permit(&locks, 2).wait(Wait::Forever).acquire());
-    let stands = async || server.cli(&["ZCARD", QUEUE]) == "1";
-    wait::eventually("the waiter stands in the queue", stands).await;
+    queued(&server, "k", 1).await;
     first.release().await.expect("held");
     its_turn(waiter).await.release().await.expect("held");
     let third = entered(permit(&locks, 2)).await;
