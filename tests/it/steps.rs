@@ -28,6 +28,20 @@ pub(crate) async fn manager(url: &str) -> LockManager {
     builder.connect().await.expect("a manager")
 }
 
+/// Starts a server of one test, and makes a manager.
+pub(crate) async fn served() -> (RedisServer, LockManager) {
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    (server, locks)
+}
+
+/// Starts a server of one test, and makes managers of two processes.
+pub(crate) async fn served_both() -> (RedisServer, LockManager, LockManager) {
+    let (server, one) = served().await;
+    let other = manager(&server.url()).await;
+    (server, one, other)
+}
+
 /// Takes a lock that is free.
 pub(crate) async fn taken(locks: &LockManager, key: &str, ttl: Duration) -> LockGuard {
     let request = locks.lock(key).ttl(ttl);

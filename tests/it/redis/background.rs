@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lock_core::{ErrorKind, LockManager};
-use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+use lock_tests::{Direction, Flow, RedisServer, needs, wait};
 
 use super::fencing::goes_back;
-use super::{asked, drains, keys, kind, long, manager, waits, warm};
+use super::{asked, drains, keys, kind, long, manager, proxied, served, served_both, waits};
 
 async fn is_free(server: &RedisServer) {
     wait::eventually("the key is free", async || keys(server).is_empty()).await;
@@ -21,8 +21,7 @@ async fn is_over(server: &RedisServer, locks: &LockManager) {
 #[tokio::test]
 async fn a_lock_that_is_taken_again_at_once_is_one_script() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let take = || locks.lock("k").ttl(long()).acquire();
     let mut guard = take().await.expect("free");
     for _ in 0..10 {
@@ -41,8 +40,7 @@ async fn a_lock_that_is_taken_again_at_once_is_one_script() {
 #[tokio::test]
 async fn a_release_is_sent_when_no_task_of_the_process_takes_the_lock_again() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     server.reset_stats();
     guard.release_in_background();
@@ -54,8 +52,7 @@ async fn a_release_is_sent_when_no_task_of_the_process_takes_the_lock_again() {
 #[tokio::test]
 async fn a_release_that_the_acl_forbids_is_repeated_until_it_is_allowed() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     server.cli(&["ACL", "SETUSER", "default", "-del"]);
     server.reset_stats();
@@ -74,8 +71,7 @@ async fn a_release_that_the_acl_forbids_is_repeated_until_it_is_allowed() {
 #[tokio::test]
 async fn a_release_does_not_wait_for_a_runtime_that_is_blocked() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     guard.release_in_background();
     // The wait blocks the test's only thread.
@@ -88,8 +84,7 @@ async fn a_release_does_not_wait_for_a_runtime_that_is_blocked() {
 #[tokio::test]
 async fn a_release_survives_the_end_of_its_runtime() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let elsewhere = locks.clone();
     let runtime = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -107,8 +102,7 @@ async fn a_release_survives_the_end_of_its_runtime() {
 #[tokio::test]
 async fn a_waiter_comes_before_the_process_that_takes_the_lock_again() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, others) = served_both().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiting = waits(&server, &others, "k", 1).await;
     let fence = guard.fencing_token();
@@ -124,8 +118,7 @@ async fn a_waiter_comes_before_the_process_that_takes_the_lock_again() {
 #[tokio::test]
 async fn an_acquire_does_not_supersede_another_owner() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     server.cli(&["SET", "lockkit:k", "a stranger", "PX", "60000"]);
     guard.release_in_background();
@@ -158,9 +151,7 @@ async fn tokens_rise_over_superseded_releases_when_the_mark_is_ahead_of_the_cloc
 #[tokio::test]
 async fn the_token_of_a_superseded_release_is_remembered_when_the_acquire_is_dropped() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, wait::PATIENCE).await;
+    let (server, proxy, locks) = proxied(wait::PATIENCE).await;
     let take = || locks.lock("k").ttl(long()).acquire();
     for _ in 0..2 {
         // The second time, the server knows the script.
@@ -194,9 +185,7 @@ async fn the_token_of_a_superseded_release_is_remembered_when_the_acquire_is_dro
 #[tokio::test]
 async fn an_omitted_release_is_sent_when_the_acquire_that_supersedes_it_fails() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(1)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(1)).await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     // Neither the acquire nor any other request arrives.
     proxy.set(Direction::Requests, Flow::Hold);

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::fencing::goes_back;
 use super::pushes::stopped;
 use super::scripts::{run, scripts};
-use super::{asked, kind, long, manager};
+use super::{asked, kind, long, manager, served};
 
 /// The number of requests that go alone. The third one waits for others, and they go as a batch.
 const ALONE: usize = 2;
@@ -63,8 +63,7 @@ fn guards(answers: BTreeMap<&str, Result<LockGuard, Error>>) -> Vec<LockGuard> {
 }
 
 async fn started() -> (RedisServer, LockManager) {
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     // The server knows the scripts from here on.
     locks
         .lock("k")

@@ -6,7 +6,7 @@ use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::pushes::{channel, first};
-use super::{keys, long, manager, queued, waits};
+use super::{keys, long, manager, queued, served, waits};
 
 /// Returns the ids of the connections that are subscribed.
 fn listening(server: &RedisServer) -> Vec<String> {
@@ -19,8 +19,7 @@ fn listening(server: &RedisServer) -> Vec<String> {
 #[tokio::test]
 async fn a_waiter_whose_runtimes_connection_is_killed_asks_again() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     for _ in 0..5 {
         let locks = manager(&server.url()).await;
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");

@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use lock_core::{ErrorKind, LockManager};
-use lock_tests::{Direction, Proxy, RedisServer, needs, wait};
+use lock_tests::{Direction, Proxy, needs, wait};
 
-use super::{keys, kind, long, warm};
+use super::{keys, kind, long, proxied};
 
 /// Sends an acquire of `k` whose first copy stays in the proxy.
 ///
@@ -31,9 +31,7 @@ async fn sent_twice(
 #[tokio::test]
 async fn a_lock_that_was_asked_for_twice_is_passed_on_by_no_ticket_that_was_asked_for_twice() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let guard = sent_twice(&proxy, &locks).await.expect("granted");
     let copies = proxy.held(Direction::Requests);
     proxy.freeze();

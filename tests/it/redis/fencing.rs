@@ -10,7 +10,7 @@ use std::time::Duration;
 use lock_core::{LockManager, Wait};
 use lock_tests::{Proxy, RedisServer, needs, wait};
 
-use super::{its_turn, keys, long, manager, waits, warm};
+use super::{its_turn, keys, long, manager, served, served_both, waits, warm};
 
 fn ttl() -> Duration {
     Duration::from_millis(1_200)
@@ -103,8 +103,7 @@ async fn a_lease_that_stayed_in_its_process_and_ran_out_is_followed_by_a_higher_
 #[tokio::test]
 async fn the_mark_does_not_overtake_a_clock_that_is_right() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let tokens = tasks(&locks, 8);
     wait::eventually("the lease is passed on more than 64 times", async || {
         in_a_row(&tokens) > 64
@@ -124,8 +123,7 @@ async fn the_mark_does_not_overtake_a_clock_that_is_right() {
 #[tokio::test]
 async fn a_release_leaves_the_mark_at_the_token_it_used() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     for _ in 0..2 {
         let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
         let used = guard.fencing_token().to_string();
@@ -137,8 +135,7 @@ async fn a_release_leaves_the_mark_at_the_token_it_used() {
 #[tokio::test]
 async fn a_hand_over_leaves_the_mark_at_the_token_it_used_too() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     for _ in 0..2 {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let used = guard.fencing_token();

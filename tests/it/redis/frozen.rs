@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{drains, its_turn, keys, kind, long, manager, taken};
+use super::{drains, its_turn, keys, kind, long, served, served_both, taken};
 
 fn bounded() -> Duration {
     Duration::from_secs(5)
@@ -88,8 +88,7 @@ async fn a_pause_of_all_clients_is_unavailable_and_late_requests_are_undone() {
 #[tokio::test]
 async fn a_pause_that_is_shorter_than_the_patience_is_only_a_delay() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     server.cli(&["CLIENT", "PAUSE", "300", "WRITE"]);
     let guard = locks.lock("k").acquire().await.expect("after the pause");
     guard.release().await.expect("held");
@@ -98,8 +97,7 @@ async fn a_pause_that_is_shorter_than_the_patience_is_only_a_delay() {
 #[tokio::test]
 async fn a_waiter_survives_a_short_stop_of_the_server() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, other) = served_both().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
     wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;

@@ -6,13 +6,12 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{drains, keys, kind, long, manager, taken};
+use super::{drains, keys, kind, long, served, served_both, taken};
 
 #[tokio::test]
 async fn a_full_server_grants_no_lock_and_renews_and_releases_those_held() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let ttl = Duration::from_secs(1);
     let kept = locks.lock("kept").ttl(ttl).acquire().await.expect("free");
     let given_back = taken(&locks, "back", long()).await;
@@ -52,8 +51,7 @@ async fn a_full_server_grants_no_lock_and_renews_and_releases_those_held() {
 #[tokio::test]
 async fn a_waiter_on_a_full_server_is_given_the_lock() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, other) = served_both().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
     wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
@@ -101,8 +99,7 @@ async fn a_replica_grants_no_lock() {
 #[tokio::test]
 async fn a_primary_that_becomes_a_replica_loses_the_lock_in_time() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let ttl = Duration::from_secs(1);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     // Its master does not exist, so it keeps its data and refuses writes.
@@ -116,8 +113,7 @@ async fn a_primary_that_becomes_a_replica_loses_the_lock_in_time() {
 #[tokio::test]
 async fn a_server_without_enough_replicas_grants_no_lock() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let guard = taken(&locks, "held", long()).await;
     server.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
     assert_eq!(

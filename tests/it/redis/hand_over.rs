@@ -8,13 +8,12 @@ use lock_core::Wait;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::scripts::pttl;
-use super::{all_is_answered, its_turn, long, manager, waits, warm};
+use super::{all_is_answered, its_turn, long, manager, served, served_both, waits, warm};
 
 #[tokio::test]
 async fn processes_are_served_in_the_order_of_their_arrival() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     let mut guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let mut waiters = Vec::new();
     let mut managers = Vec::new();
@@ -35,8 +34,7 @@ async fn processes_are_served_in_the_order_of_their_arrival() {
 #[tokio::test]
 async fn the_tasks_of_a_process_precede_another_process_for_at_most_32_passes() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (busy, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, busy, other) = served_both().await;
     let guard = busy.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = waits(&server, &other, "k", 1).await;
     let turns = Arc::new(AtomicU32::new(0));
@@ -67,8 +65,7 @@ async fn the_tasks_of_a_process_precede_another_process_for_at_most_32_passes() 
 #[tokio::test]
 async fn a_hand_over_is_one_command() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = waits(&server, &locks, "k", 1).await;
     server.reset_stats();

@@ -6,14 +6,12 @@ use lock_core::{ErrorKind, LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, kind, long, warm};
+use super::{keys, kind, long, proxied};
 
 #[tokio::test]
 async fn behind_a_black_hole_the_lock_is_lost_before_its_key_expires() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_millis(500)).await;
+    let (server, proxy, locks) = proxied(Duration::from_millis(500)).await;
     let ttl = Duration::from_secs(2);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     // The network is slow, so that the time of the answer differs from that of the request.
@@ -52,9 +50,7 @@ fn watch_expiry(server: &RedisServer, guard: &lock_core::LockGuard) -> Instant {
 #[tokio::test]
 async fn a_renewal_that_is_answered_by_an_error_is_repeated() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (_server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let ttl = Duration::from_secs(6);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     let passed = proxy.bytes(Direction::Replies);
@@ -75,9 +71,7 @@ async fn a_renewal_that_is_answered_by_an_error_is_repeated() {
 #[tokio::test]
 async fn a_lock_outlives_answers_that_take_more_than_a_third_of_its_ttl() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (_server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let ttl = Duration::from_secs(3);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     // The first renewal asks twice, because the server has not heard of its script.
@@ -90,9 +84,7 @@ async fn a_lock_outlives_answers_that_take_more_than_a_third_of_its_ttl() {
 #[tokio::test]
 async fn a_renewal_that_is_swallowed_is_repeated() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_millis(200)).await;
+    let (_server, proxy, locks) = proxied(Duration::from_millis(200)).await;
     let ttl = Duration::from_secs(6);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     proxy.set(Direction::Replies, Flow::Hold);
@@ -111,9 +103,7 @@ async fn a_renewal_that_is_swallowed_is_repeated() {
 #[tokio::test]
 async fn renewals_survive_every_kind_of_disconnection() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let ttl = Duration::from_secs(1);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     for round in 0..12 {
@@ -142,9 +132,7 @@ async fn renewals_survive_every_kind_of_disconnection() {
 #[tokio::test]
 async fn a_connection_that_has_gone_silent_is_replaced_before_the_lease_runs_out() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_millis(500)).await;
+    let (server, proxy, locks) = proxied(Duration::from_millis(500)).await;
     let ttl = Duration::from_secs(4);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     // The connections are half open: they get no FIN or RST, and new connections work.
@@ -160,9 +148,7 @@ async fn a_connection_that_has_gone_silent_is_replaced_before_the_lease_runs_out
 #[tokio::test]
 async fn a_release_whose_answer_was_lost_is_no_loss() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     proxy.set(Direction::Replies, Flow::Hold);
     let release = tokio::spawn(guard.release());
@@ -181,9 +167,7 @@ async fn a_release_whose_answer_was_lost_is_no_loss() {
 #[tokio::test]
 async fn an_acquire_whose_answer_was_lost_is_the_same_acquire_again() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     proxy.set(Direction::Replies, Flow::Hold);
     let acquire = tokio::spawn(locks.lock("k").ttl(long()).acquire());
     wait::eventually("the lock is taken", async || !keys(&server).is_empty()).await;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lock_core::{ErrorKind, LockManager, LockRequest, Wait};
-use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+use lock_tests::{Direction, Flow, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{asked, its_turn, keys, kind, long, manager, taken, warm};
+use super::{asked, its_turn, keys, kind, long, manager, proxied, served, served_both, taken};
 
 fn all(locks: &LockManager, keys: &[&str]) -> LockRequest {
     locks.lock_all(keys.iter().copied()).ttl(long())
@@ -21,8 +21,7 @@ async fn knows_the_script(locks: &LockManager) {
 #[tokio::test]
 async fn two_free_keys_are_one_script_and_their_release_one_short_script_each() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     knows_the_script(&locks).await;
     server.reset_stats();
     let guard = all(&locks, &["a", "b"]).acquire().await.expect("free");
@@ -40,9 +39,7 @@ async fn two_free_keys_are_one_script_and_their_release_one_short_script_each() 
 #[tokio::test]
 async fn two_free_keys_and_their_release_are_one_round_trip_each() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     knows_the_script(&locks).await;
     let start = proxy.bytes(Direction::Requests);
     proxy.set(Direction::Replies, Flow::Hold);
@@ -72,8 +69,7 @@ async fn two_free_keys_and_their_release_are_one_round_trip_each() {
 #[tokio::test]
 async fn a_key_of_another_type_among_several_is_a_mistake_and_no_key_is_taken() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     server.cli(&["RPUSH", "lockkit:b", "data"]);
     for wait in [Wait::None, Wait::For(long())] {
         let request = all(&locks, &["a", "b", "c"]).wait(wait);
@@ -88,8 +84,7 @@ async fn a_key_of_another_type_among_several_is_a_mistake_and_no_key_is_taken() 
 #[tokio::test]
 async fn a_full_server_takes_none_of_several_keys() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let held = all(&locks, &["held:a", "held:b"])
         .acquire()
         .await
@@ -157,8 +152,7 @@ fn a_key_that_the_server_refuses_to_set_leaves_none_of_those_before_it() {
 #[tokio::test]
 async fn the_clock_of_a_server_that_went_back_gives_several_keys_a_higher_token() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let ahead = super::fencing::goes_back(&server);
     let guard = all(&locks, &["a", "b"]).acquire().await.expect("free");
     assert!(u64::from(guard.fencing_token()) > ahead);
@@ -178,9 +172,7 @@ async fn the_clock_of_a_server_that_went_back_gives_several_keys_a_higher_token(
 #[tokio::test]
 async fn a_grant_of_several_keys_whose_answer_is_lost_is_granted_again() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     knows_the_script(&locks).await;
     for round in 0..5 {
         proxy.set(Direction::Replies, Flow::Hold);
@@ -207,9 +199,7 @@ async fn a_grant_of_several_keys_whose_answer_is_lost_is_granted_again() {
 #[tokio::test]
 async fn a_request_for_several_keys_that_is_given_up_in_flight_is_undone() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     knows_the_script(&locks).await;
     proxy.set(Direction::Replies, Flow::Hold);
     let acquiring = tokio::spawn(all(&locks, &["a", "b"]).acquire());
@@ -225,8 +215,7 @@ async fn a_request_for_several_keys_that_is_given_up_in_flight_is_undone() {
 #[tokio::test]
 async fn a_lower_key_that_is_deleted_while_its_owner_waits_for_a_higher_one_is_taken_again() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, other) = served_both().await;
     let (first, last) = (
         taken(&locks, "a", long()).await,
         taken(&locks, "c", long()).await,

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use lock_core::{LockManager, LockRequest, Wait};
-use lock_tests::{RedisServer, needs, wait};
+use lock_tests::{needs, wait};
 use tokio::time::timeout;
 
 use super::processes::{parent, process};
-use super::{long, manager, taken};
+use super::{long, served, taken};
 
 fn all(locks: &LockManager, keys: &[&str]) -> LockRequest {
     locks.lock_all(keys.iter().copied()).ttl(long())
@@ -16,8 +16,7 @@ fn all(locks: &LockManager, keys: &[&str]) -> LockRequest {
 #[tokio::test]
 async fn a_waiter_whose_process_was_killed_holds_lower_keys_for_a_ttl_at_most() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let last = taken(&locks, "c", long()).await;
     let first = taken(&locks, "a", long()).await;
     let mut waiter = process("redis::lock_all_processes::waits_for_three_keys", &server);

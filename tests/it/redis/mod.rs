@@ -50,8 +50,8 @@ use lock_core::LockManager;
 use lock_tests::{Proxy, RedisServer};
 
 use crate::steps::{
-    all_is_answered, drains, is_refused, its_turn, keys, kind, long, manager, once, queued, taken,
-    waits,
+    all_is_answered, drains, is_refused, its_turn, keys, kind, long, manager, once, queued, served,
+    served_both, taken, waits,
 };
 
 /// Makes a manager behind a proxy whose connections all exist already.
@@ -67,11 +67,10 @@ async fn warm(proxy: &Proxy, patience: Duration) -> LockManager {
     locks
 }
 
-/// Makes a manager as [`warm`] does, and one that goes past the proxy.
-async fn warm_and_direct(
-    server: &RedisServer,
-    proxy: &Proxy,
-    patience: Duration,
-) -> (LockManager, LockManager) {
-    (warm(proxy, patience).await, manager(&server.url()).await)
+/// Starts a server of one test, and makes a manager as [`warm`] does, behind a proxy.
+async fn proxied(patience: Duration) -> (RedisServer, Proxy, LockManager) {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, patience).await;
+    (server, proxy, locks)
 }

@@ -6,7 +6,7 @@ use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{all_is_answered, keys, long, manager, once, taken};
+use super::{all_is_answered, keys, long, manager, once, served_both, taken, waits};
 use crate::conformance::shared_cluster;
 
 /// Lets two managers take two similar keys again and again.
@@ -78,20 +78,15 @@ const RESET_ALL: &str = "
 #[tokio::test]
 async fn a_reset_by_python_redis_lock_leaves_locks_queues_marks_and_registers_alone() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, other) = served_both().await;
     // One server is a quorum of its own here, so that it has registers.
     let several = LockManager::quorum([server.url()]).assume_fresh();
     let several = several.connect().await.expect("a manager");
     once(&locks, "marked").await;
     let held = taken(&locks, "k", long()).await;
     let voted = taken(&several, "v", long()).await;
-    let waiter = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    let waiter = waits(&server, &other, "k", 1).await;
     let queue = "lockkit:!q:{k}";
-    wait::eventually("the waiter is queued", async || {
-        keys(&server).contains(&queue.to_owned())
-    })
-    .await;
     all_is_answered(&other).await;
     let before = server.keys();
     for name in ["lockkit:k", "lockkit:v", "lockkit:!r", "lockkit:!f", queue] {

@@ -10,7 +10,7 @@ use lock_core::{LockManager, Wait};
 use lock_tests::{ChildProcess, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{long, manager};
+use super::{long, manager, served};
 
 pub(super) const SERVER: &str = "LOCK_TESTS_SERVER";
 
@@ -80,8 +80,7 @@ async fn works_until_stopped() {
 #[tokio::test]
 async fn a_process_that_was_stopped_for_longer_than_its_ttl_does_nothing_more() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let owner = process("redis::processes::works_until_stopped", &server);
     owner.says("an effect under the lock");
     let next = timeout(

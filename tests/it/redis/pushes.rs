@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lock_core::Wait;
-use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+use lock_tests::{Direction, Flow, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{its_turn, keys, long, manager, queued, taken, waits, warm_and_direct};
+use super::{its_turn, keys, long, manager, proxied, queued, served_both, taken, waits};
 
 /// Returns the token of the first waiter in the queue.
 pub(super) fn first(server: &RedisServer, key: &str) -> String {
@@ -24,8 +24,7 @@ pub(super) fn channel(token: &str) -> String {
 #[tokio::test]
 async fn two_managers_of_one_process_do_not_take_each_others_pushes() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (one, two) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, one, two) = served_both().await;
     let owner = manager(&server.url()).await;
     for _ in 0..10 {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
@@ -48,8 +47,7 @@ async fn two_managers_of_one_process_do_not_take_each_others_pushes() {
 #[tokio::test]
 async fn a_waiter_whose_push_is_lost_without_a_disconnection_is_told_by_the_next_release() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", 1).await;
@@ -71,9 +69,8 @@ async fn a_waiter_whose_push_is_lost_without_a_disconnection_is_told_by_the_next
 #[tokio::test]
 async fn a_release_between_being_refused_and_listening_is_not_missed() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let (locks, owner) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
+    let owner = manager(&server.url()).await;
     for _ in 0..5 {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         proxy.set(Direction::Replies, Flow::Hold);
@@ -92,9 +89,8 @@ async fn a_release_between_being_refused_and_listening_is_not_missed() {
 #[tokio::test]
 async fn a_push_that_overtakes_the_refusal_is_not_missed() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let (locks, owner) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
+    let owner = manager(&server.url()).await;
     for _ in 0..5 {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         // The first refusal passes. The refusal that comes with the ticket is slow.
@@ -112,8 +108,7 @@ async fn a_push_that_overtakes_the_refusal_is_not_missed() {
 #[tokio::test]
 async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = waits(&server, &locks, "k", 1).await;
     let token = first(&server, "k");
@@ -184,8 +179,7 @@ async fn the_releaser_checks_that_a_waiter_takes_the_key() {
     // There are more stopped waiters than are told of a grant. The lock is handed over by a
     // release, and by an acquire that supersedes a release.
     for steps_over in [false, true] {
-        let server = RedisServer::start();
-        let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+        let (server, owner, locks) = served_both().await;
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let _deaf = stopped(&server, 3, 300);
         let waiter = waits(&server, &locks, "k", 4).await;
@@ -208,8 +202,7 @@ async fn the_releaser_checks_that_a_waiter_takes_the_key() {
 #[tokio::test]
 async fn a_wait_ends_in_time_under_many_pushes() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let short = locks.lock("k").wait(Duration::from_millis(300)).acquire();
     let waiter = tokio::spawn(short);
@@ -240,8 +233,7 @@ async fn a_wait_ends_in_time_under_many_pushes() {
 #[tokio::test]
 async fn an_invalid_push_is_ignored() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", 1).await;

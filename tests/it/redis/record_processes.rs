@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use lock_core::Wait;
 use lock_core::middleware::Forgotten;
-use lock_tests::{RedisServer, needs, wait};
+use lock_tests::{needs, wait};
 use tokio::time::timeout;
 
 use super::processes::{parent, process};
 use super::records::{RECORD, recorded, scripts_run, stored};
-use super::{asked, keys, kind, long, manager, queued, taken};
+use super::{asked, keys, kind, long, queued, served, taken};
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
@@ -27,8 +27,7 @@ async fn stores_when_it_continues() {
 #[tokio::test]
 async fn a_process_that_was_stopped_stores_nothing_over_the_record_of_the_next_owner() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let owner = process("redis::record_processes::stores_when_it_continues", &server);
     owner.says("holding");
     owner.stop();
@@ -79,8 +78,7 @@ async fn waits_in_many_tasks() {
 #[tokio::test]
 async fn five_hundred_waiting_duplicates_in_eight_processes_cost_one_question_for_each_process() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let guard = taken(&locks, "k", long()).await;
     let processes: Vec<_> = (0..8)
         .map(|_| process("redis::record_processes::waits_in_many_tasks", &server))

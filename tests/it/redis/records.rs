@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use lock_core::middleware::{Forgotten, RecordOutcome};
 use lock_core::{ErrorKind, LockManager, Renew};
-use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+use lock_tests::{Direction, Flow, RedisServer, needs, wait};
 
 use super::scripts::{ACQUIRE, NEXT, OURS, run, scripts};
-use super::{asked, keys, kind, long, manager, once, taken, waits, warm, warm_and_direct};
+use super::{asked, keys, kind, long, manager, once, proxied, served, served_both, taken, waits};
 
 pub(super) const RECORD: &str = "the answer";
 
@@ -66,8 +66,7 @@ async fn no_acquire_queues_behind_a_record() {
 #[tokio::test]
 async fn a_record_is_one_trip_with_the_release_and_a_duplicate_is_one_trip() {
     needs!(redis_7);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     for _ in 0..2 {
         let guard = taken(&locks, "k", long()).await;
         guard.remember(RECORD, long()).expect("in bounds");
@@ -91,8 +90,7 @@ async fn a_record_is_one_trip_with_the_release_and_a_duplicate_is_one_trip() {
 #[tokio::test]
 async fn a_waiter_behind_many_dead_ones_is_told_of_a_record() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, other) = served_both().await;
     let guard = taken(&locks, "k", long()).await;
     let die = "for place = 1, 1500 do \
         local token = string.format('%016x/%032x', place, place) \
@@ -110,8 +108,7 @@ async fn a_waiter_behind_many_dead_ones_is_told_of_a_record() {
 #[tokio::test]
 async fn waiters_that_could_not_be_told_of_a_record_are_served_by_the_next_release() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, other) = served_both().await;
     let guard = taken(&locks, "k", long()).await;
     let waiter = waits(&server, &other, "k", 1).await;
     server.cli(&["ACL", "SETUSER", "default", "-publish"]);
@@ -131,9 +128,7 @@ async fn waiters_that_could_not_be_told_of_a_record_are_served_by_the_next_relea
 #[tokio::test]
 async fn a_record_whose_answer_was_lost_is_repeated_and_found() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     // The server has to know the script, or its first answer asks for it.
     let guard = taken(&locks, "other", long()).await;
     guard.remember(RECORD, long()).expect("in bounds");
@@ -158,9 +153,8 @@ async fn a_record_whose_answer_was_lost_is_repeated_and_found() {
 #[tokio::test]
 async fn a_repeated_record_that_finds_no_key_was_not_stored() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let (locks, other) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
+    let other = manager(&server.url()).await;
     let guard = taken(&locks, "k", long()).await;
     guard.remember(RECORD, long()).expect("in bounds");
     let handle = guard.handle();
@@ -185,8 +179,7 @@ async fn a_repeated_record_that_finds_no_key_was_not_stored() {
 #[tokio::test]
 async fn without_memory_for_its_record_a_key_stays_taken_for_one_more_ttl() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let ttl = Duration::from_secs(4);
     let request = locks.lock("k").ttl(ttl).renew(Renew::Off);
     let guard = request.acquire().await.expect("free");
@@ -212,9 +205,7 @@ async fn without_memory_for_its_record_a_key_stays_taken_for_one_more_ttl() {
 #[tokio::test]
 async fn a_record_that_is_forgotten_by_a_request_whose_answer_is_lost_is_reported_as_forgotten() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let guard = taken(&locks, "k", long()).await;
     guard.remember("7", long()).expect("in bounds");
     guard.release().await.expect("held");

@@ -1,11 +1,11 @@
 //! A process that is killed inside a run of an `#[idempotent]` function.
 
 use lock_core::{Error, LockManager, idempotent};
-use lock_tests::{RedisServer, needs, wait};
+use lock_tests::{needs, wait};
 use tokio::time::timeout;
 
-use super::manager;
 use super::processes::{parent, process};
+use super::served;
 
 #[idempotent(key = "charge", ttl = "1s", remember = "1h", manager = locks)]
 async fn charge_and_hang(locks: &LockManager) -> Result<u64, Error> {
@@ -35,8 +35,7 @@ async fn is_killed_after_its_effect() {
 #[tokio::test]
 async fn a_call_whose_process_was_killed_between_effect_and_release_runs_again() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let mut killed = process("redis::remembered::is_killed_after_its_effect", &server);
     killed.says("charged");
     killed.kill();

@@ -9,7 +9,7 @@ use lock_core::{ErrorKind, LockManager, ReleaseMode, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{drains, its_turn, keys, kind, long, manager};
+use super::{drains, its_turn, keys, kind, long, manager, served, served_both};
 
 fn ttl() -> Duration {
     Duration::from_secs(1)
@@ -18,8 +18,7 @@ fn ttl() -> Duration {
 #[tokio::test]
 async fn a_server_that_comes_back_empty_ends_the_old_lock_and_renews_the_next() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let old = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
     let token = old.fencing_token();
     server.restart_empty();
@@ -67,8 +66,7 @@ async fn a_server_that_kept_its_data_keeps_the_lock() {
 #[tokio::test]
 async fn a_flush_of_all_data_is_a_loss_and_fencing_tokens_still_rise() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let old = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
     server.cli(&["FLUSHALL"]);
     timeout(ttl(), old.lost())
@@ -81,8 +79,7 @@ async fn a_flush_of_all_data_is_a_loss_and_fencing_tokens_still_rise() {
 #[tokio::test]
 async fn a_flush_of_the_scripts_has_no_effect() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, other) = served_both().await;
     let mut held = Vec::new();
     for index in 0..250 {
         let request = locks.lock(format!("k{index}")).ttl(ttl());

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::processes::{SERVER, parent, process};
-use super::{all_is_answered, asked, keys, long, manager};
+use super::{all_is_answered, asked, keys, long, manager, served};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -113,8 +113,7 @@ fn processes_whose_clocks_are_three_seconds_apart_run_each_tick_once() {
 #[tokio::test]
 async fn the_key_of_a_completed_run_cools_down_until_its_tick_ends() {
     needs!(redis_7);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let (runs, _job) = every(&locks, hour());
     let ran = reach(&runs, 1).await;
     let ends = || server.cli(&["PEXPIRETIME", "lockkit:k"]);
@@ -223,8 +222,7 @@ async fn a_run_whose_process_was_killed_is_repeated_only_by_a_process_that_comes
 #[tokio::test]
 async fn a_waiter_gets_the_key_of_a_run_that_has_outlived_its_tick() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     // The clock of the waiter stands still, so that only a push ends its wait.
     let other = LockManager::builder(&server.url()).clock(ManualClock::new());
     let other = other.connect().await.expect("a manager");

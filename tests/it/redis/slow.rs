@@ -5,15 +5,13 @@ use std::time::Duration;
 use lock_core::LockManager;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, Sentinels, needs, wait};
 
-use super::{once, warm};
+use super::{once, proxied};
 use crate::conformance::{shared_cluster, shared_watched};
 
 #[tokio::test]
 async fn the_delay_of_the_answers_is_subtracted_from_the_lease() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let (ttl, delay) = (Duration::from_secs(10), Duration::from_millis(700));
     proxy.set(Direction::Replies, Flow::Delay(delay));
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");

@@ -11,7 +11,7 @@ use lock_tests::{ChildProcess, RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::processes::{parent, process};
-use super::{long, manager, queued};
+use super::{long, queued, served_both};
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
@@ -43,8 +43,7 @@ enum Fate {
 }
 
 async fn the_next_waiter_gets_the_lock(fate: Fate, count: usize) {
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let ours = server.get("lockkit:k");
     let mut processes = waiting(&server, count).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::{Error, ErrorKind, LockGuard, LockManager, Ticket, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{asked, counts, keys, kind, long, manager, taken, warm, warm_and_direct};
+use super::{asked, counts, keys, kind, long, manager, proxied, served, taken};
 
 async fn ticket(locks: &LockManager) -> (LockGuard, Ticket) {
     let guard = taken(locks, "k", long()).await;
@@ -16,8 +16,7 @@ async fn ticket(locks: &LockManager) -> (LockGuard, Ticket) {
 #[tokio::test]
 async fn a_ticket_and_its_use_are_one_trip_each() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let (_, first) = ticket(&locks).await;
     let guard = locks.resume(first).await.expect("unused");
     let swap = counts(&[("evalsha", 1), ("get", 1), ("set", 1), ("time", 1)]);
@@ -38,9 +37,7 @@ async fn a_ticket_and_its_use_are_one_trip_each() {
 #[tokio::test]
 async fn a_swap_whose_answer_was_lost_is_repeated_and_found() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let (_, used) = ticket(&locks).await;
     let guard = locks.resume(used).await.expect("unused");
     let fence = guard.fencing_token();
@@ -97,9 +94,8 @@ async fn abandoned<T: Send + 'static>(
 #[tokio::test]
 async fn a_swap_whose_caller_is_gone_leaves_no_key_behind() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let (locks, other) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
+    let other = manager(&server.url()).await;
     let (_, used) = ticket(&other).await;
     abandoned(&server, &proxy, {
         let (locks, used) = (locks.clone(), used.clone());
@@ -123,9 +119,8 @@ async fn a_swap_whose_caller_is_gone_leaves_no_key_behind() {
 #[tokio::test]
 async fn a_swap_that_arrives_late_finds_nothing_to_replace() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let (locks, other) = warm_and_direct(&server, &proxy, Duration::from_millis(400)).await;
+    let (server, proxy, locks) = proxied(Duration::from_millis(400)).await;
+    let other = manager(&server.url()).await;
     // The server knows the script.
     let (_, used) = ticket(&other).await;
     let next = other.resume(used).await.expect("unused");
@@ -172,8 +167,7 @@ fn scripts(server: &RedisServer) -> u64 {
 #[tokio::test]
 async fn without_memory_a_lock_is_given_back_and_a_ticket_stays_good() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let (_, good) = ticket(&locks).await;
     let guard = locks.lock("other").ttl(long()).acquire().await;
     let guard = guard.expect("free");
@@ -197,8 +191,7 @@ async fn without_memory_a_lock_is_given_back_and_a_ticket_stays_good() {
 #[tokio::test]
 async fn a_key_of_another_type_is_another_owners() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let (_, ticket) = ticket(&locks).await;
     server.cli(&["DEL", "lockkit:k"]);
     server.cli(&["HSET", "lockkit:k", "a", "b"]);
@@ -209,8 +202,7 @@ async fn a_key_of_another_type_is_another_owners() {
 #[tokio::test]
 async fn a_ticket_of_another_namespace_is_lost_and_an_error_shows_neither_key_nor_ticket() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let guard = taken(&locks, "account:alice", long()).await;
     let ticket = guard.ticket(long()).await.expect("held");
     let other = LockManager::builder(&server.url()).namespace("other:");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{drains, is_refused, keys, long, manager, queued, warm, warm_and_direct};
+use super::{drains, is_refused, keys, long, manager, proxied, queued, served, served_both, warm};
 
 pub(crate) fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
     let counts = expected.iter();
@@ -28,9 +28,7 @@ pub(crate) fn asked(server: &RedisServer) -> BTreeMap<String, u64> {
 #[tokio::test]
 async fn a_free_lock_is_one_write_of_native_commands_and_its_release_a_short_script() {
     needs!(redis_7);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, _proxy, locks) = proxied(Duration::from_secs(5)).await;
     server.reset_stats();
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let acquire = asked(&server);
@@ -89,9 +87,7 @@ async fn an_older_server_is_asked_for_the_value_by_a_separate_command() {
 #[tokio::test]
 async fn a_free_lock_and_its_release_are_one_round_trip_each() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let (held, mut guards) = tokio::sync::mpsc::unbounded_channel();
     let request = locks.lock("k").ttl(long());
     server.reset_stats();
@@ -115,9 +111,8 @@ async fn a_free_lock_and_its_release_are_one_round_trip_each() {
 #[tokio::test]
 async fn a_refusal_is_one_round_trip_and_inside_the_process_none() {
     needs!(redis_7);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let (locks, owner) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
+    let (server, _proxy, locks) = proxied(Duration::from_secs(5)).await;
+    let owner = manager(&server.url()).await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     server.reset_stats();
     is_refused(&locks, "k").await;
@@ -134,8 +129,7 @@ async fn a_refusal_is_one_round_trip_and_inside_the_process_none() {
 #[tokio::test]
 async fn idle_waiters_and_idle_managers_send_nothing() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     let mut managers = Vec::new();
     for _ in 0..4 {
         managers.push(manager(&server.url()).await);
@@ -165,8 +159,7 @@ async fn idle_waiters_and_idle_managers_send_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn waiters_for_a_thousand_keys_send_nothing_and_all_are_served() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let request = |locks: &LockManager, key: u32| {
         let request = locks.lock(format!("key:{key}")).ttl(long());
         request.renew(Renew::Off).wait(Wait::Forever)
@@ -208,8 +201,7 @@ async fn waiters_for_a_thousand_keys_send_nothing_and_all_are_served() {
 #[tokio::test]
 async fn many_locks_are_renewed_in_batches() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let mut held = Vec::new();
     for index in 0..500 {
         let request = locks.lock(format!("k{index}")).ttl(Duration::from_secs(3));
@@ -293,9 +285,7 @@ async fn a_connect_dropped_after_any_number_of_polls_leaves_no_connection() {
 #[tokio::test]
 async fn a_ping_is_one_round_trip() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     server.reset_stats();
     let ping = async move { locks.ping().await.expect("a server that answers") };
     let sent = || asked(&server).contains_key("eval");

@@ -6,13 +6,12 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{drains, its_turn, keys, kind, long, manager, taken};
+use super::{drains, its_turn, keys, kind, long, manager, served, served_both, taken, waits};
 
 #[tokio::test]
 async fn a_key_of_another_type_is_a_mistake_and_is_left_unchanged() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     server.cli(&["RPUSH", "lockkit:k", "data"]);
     for wait in [Wait::None, Wait::For(long())] {
         let answer = timeout(wait::PATIENCE, locks.lock("k").wait(wait).acquire()).await;
@@ -25,8 +24,7 @@ async fn a_key_of_another_type_is_a_mistake_and_is_left_unchanged() {
 #[tokio::test]
 async fn a_lock_overwritten_by_another_type_is_lost_and_left_unchanged() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let ttl = Duration::from_secs(3);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     let others = locks.lock("k2").ttl(ttl).acquire().await.expect("free");
@@ -51,8 +49,7 @@ async fn is_refused_as_a_mark(spoil: impl Fn(&RedisServer)) {
     let late = LockManager::connect_lazy(&spoilt.url()).expect("a URL");
     no_lock_is_given(&late, &spoilt).await;
 
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     drop(locks.lock("k").acquire().await.expect("the mark is good"));
     locks_are_gone(&server).await;
     server.cli(&["DEL", "lockkit:!f"]);
@@ -112,12 +109,9 @@ async fn a_mark_above_every_clock_is_a_mistake_and_stays_as_it_is() {
         .await;
 
         // A hand-over does not count from such a mark either.
-        let server = RedisServer::start();
-        let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+        let (server, locks, other) = served_both().await;
         let guard = taken(&locks, "k", long()).await;
-        let waiter = other.lock("k").ttl(long()).wait(Wait::Forever);
-        let waiter = tokio::spawn(waiter.acquire());
-        wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
+        let waiter = waits(&server, &other, "k", 1).await;
         server.cli(&["SET", "lockkit:!f", mark]);
         guard.release().await.expect("held");
         drop(its_turn(waiter).await);
@@ -158,8 +152,7 @@ async fn tokens_count_on_from_a_mark_that_is_ahead_of_the_clock() {
 #[tokio::test]
 async fn with_a_queue_of_another_type_only_the_push_is_missing() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, other) = served_both().await;
     server.cli(&["SET", "lockkit:!q:{k}", "data"]);
     let ttl = Duration::from_secs(1);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");

@@ -6,16 +6,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use lock_core::ErrorKind;
-use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+use lock_tests::{Direction, Flow, needs, wait};
 
-use super::{drains, keys, kind, long, manager, warm};
+use super::{drains, keys, kind, long, proxied, served};
 
 #[tokio::test]
 async fn an_acquire_that_timed_out_is_undone_when_the_network_is_back() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_millis(200)).await;
+    let (server, proxy, locks) = proxied(Duration::from_millis(200)).await;
     for direction in [Direction::Requests, Direction::Replies] {
         proxy.set(direction, Flow::Hold);
         let answer = locks.lock("k").ttl(long()).acquire().await;
@@ -33,8 +31,7 @@ async fn an_acquire_that_timed_out_is_undone_when_the_network_is_back() {
 #[tokio::test]
 async fn an_acquire_is_undone_behind_itself_on_the_first_connection_of_a_runtime_too() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     // The server logs each command with the address of its client.
     server.cli(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
     // The acquire is dropped when its answer wakes it: it is sent and granted, and its future has
@@ -72,8 +69,7 @@ async fn an_acquire_is_undone_behind_itself_on_the_first_connection_of_a_runtime
 #[tokio::test]
 async fn acquires_with_too_little_time_leave_nothing() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     for micros in 1..200 {
         let request = locks.lock(format!("k{micros}")).ttl(long());
         let request = request.acquire_timeout(Duration::from_micros(micros));

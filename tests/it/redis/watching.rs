@@ -9,7 +9,7 @@ use lock_core::{LockGuard, LockManager, Watch};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, long, manager, once, taken};
+use super::{keys, long, manager, once, served, taken};
 
 const KEY: &str = "lockkit:k";
 
@@ -83,8 +83,7 @@ async fn an_owner_is_told_of_a_deletion_another_value_an_expiry_and_a_flush() {
 #[tokio::test]
 async fn a_hint_is_followed_by_one_renewal_and_not_by_another_hint() {
     needs!(redis_7);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let guard = watched(&locks, &server, long()).await;
     // The first renewal asks twice, because the server answers by asking for the script.
     until_watched(&server, 2).await;
@@ -109,8 +108,7 @@ async fn a_hint_is_followed_by_one_renewal_and_not_by_another_hint() {
 #[tokio::test]
 async fn the_locks_behind_a_watched_one_cost_what_they_cost_before() {
     needs!(redis_7);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let other = manager(&server.url()).await;
     let guard = watched(&locks, &server, long()).await;
     guard.release().await.expect("held");

@@ -12,7 +12,7 @@ use lock_core::{ErrorKind, LockManager, LockRequest, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::task::JoinHandle;
 
-use super::{Waiter, its_turn, long, manager, millis, on, others_run, queued};
+use super::{Waiter, its_turn, long, millis, on, others_run, queued, served};
 use crate::redis::{asked, counts};
 
 fn request(locks: &LockManager) -> LockRequest {
@@ -55,8 +55,7 @@ async fn all_are_served(tasks: Vec<JoinHandle<()>>) {
 #[tokio::test]
 async fn while_another_process_waits_a_lock_is_passed_on_at_most_thirty_two_times() {
     needs!(redis);
-    let server = RedisServer::start();
-    let other = manager(&server.url()).await;
+    let (server, other) = served().await;
     // No time passes, so only the number of passes ends the cohort.
     let busy = on(&ManualClock::new(), &server.url()).await;
     let guard = request(&busy).acquire().await.expect("free");
@@ -80,8 +79,7 @@ async fn while_another_process_waits_a_lock_is_passed_on_at_most_thirty_two_time
 #[tokio::test]
 async fn while_another_process_waits_a_lock_is_passed_on_for_at_most_twenty_milliseconds() {
     needs!(redis);
-    let server = RedisServer::start();
-    let other = manager(&server.url()).await;
+    let (server, other) = served().await;
     let clock = ManualClock::new();
     let busy = on(&clock, &server.url()).await;
     let guard = request(&busy).acquire().await.expect("free");
@@ -162,8 +160,7 @@ async fn passing_a_lock_on_sends_redis_nothing() {
 #[tokio::test]
 async fn the_loss_of_a_lock_that_is_passed_on_is_told_once_and_ends_the_cohort() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let over = Arc::new(AtomicBool::new(false));
     let ends = Arc::new(Mutex::new(Vec::new()));
     let task = |_| {

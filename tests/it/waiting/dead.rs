@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_tests::{ChildProcess, RedisServer, needs, wait};
 use tokio::task::JoinSet;
 
-use super::{its_turn, keys, long, manager, process, queued, waits};
+use super::{its_turn, keys, long, process, queued, served_both, waits};
 
 /// A number of waiters above the limit that one call of a script removes.
 const VERY_MANY: usize = 2_500;
@@ -21,8 +21,7 @@ fn die(server: &RedisServer, key: &str, count: usize) {
 }
 
 async fn comes_after(dead: usize) {
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     die(&server, "k", dead);
     let waiter = waits(&server, &locks, "k", dead + 1).await;
@@ -50,8 +49,7 @@ async fn a_release_gives_the_lock_to_a_waiter_behind_more_dead_ones_than_a_scrip
 #[tokio::test]
 async fn a_release_gives_the_lock_to_a_waiter_behind_dead_ones_and_processes_that_were_killed() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     die(&server, "k", 100);
     let connected = || server.info("clients").remove("connected_clients");
@@ -75,8 +73,7 @@ async fn a_release_gives_the_lock_to_a_waiter_behind_dead_ones_and_processes_tha
 #[tokio::test]
 async fn releases_that_go_together_give_each_lock_to_the_waiter_behind_dead_ones() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let mut releases = JoinSet::new();
     let mut waiters = Vec::new();
     let mut guards = Vec::new();
@@ -101,8 +98,7 @@ async fn releases_that_go_together_give_each_lock_to_the_waiter_behind_dead_ones
 #[tokio::test]
 async fn a_cooldown_is_told_to_the_waiter_behind_more_dead_ones_than_a_script_removes() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let request = owner.lock("k").ttl(long());
     let request = request.cooldown(Duration::from_millis(500));
     let guard = request.acquire().await.expect("free");

@@ -12,14 +12,14 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::{
-    drains, long, manager, millis, others_run, process, queued, refused, server_of_parent,
+    drains, long, manager, millis, others_run, process, queued, refused, served_both,
+    server_of_parent,
 };
 
 #[tokio::test]
 async fn a_manager_that_has_drained_is_in_no_queue() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiting = || locks.lock("k").ttl(long()).wait(Wait::Forever).acquire();
     let waiters = [tokio::spawn(waiting()), tokio::spawn(waiting())];

@@ -9,7 +9,7 @@ use lock_tests::{RedisServer, needs, wait};
 
 use super::{
     Waiter, its_turn, keys, long, manager, millis, on, others_run, process, queued, refused,
-    server_of_parent,
+    served, served_both, server_of_parent,
 };
 
 fn request(locks: &LockManager) -> LockRequest {
@@ -76,8 +76,7 @@ async fn the_next_waiter_of_a_process_waits_on_when_the_first_one_gives_up() {
 #[tokio::test]
 async fn a_waiter_is_given_the_lock_for_at_most_its_short_ttl() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = request(&owner).acquire().await.expect("free");
     let ttl = millis(1_200);
     let waiter = waits(&server, request(&locks).ttl(ttl), 1).await;
@@ -91,8 +90,7 @@ async fn a_waiter_is_given_the_lock_for_at_most_its_short_ttl() {
 #[tokio::test]
 async fn a_queue_expires_a_minute_after_its_lock() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = request(&owner).acquire().await.expect("free");
     let waiter = waits(&server, request(&locks), 1).await;
     let queue = server
@@ -120,8 +118,7 @@ async fn waits_for_its_turn() {
 #[tokio::test]
 async fn a_process_that_was_stopped_at_its_hand_over_waits_again_when_it_continues() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = request(&owner).acquire().await.expect("free");
     let stopped = process("gone::waits_for_its_turn", &server, &[]);
     queued(&server, "k", 1).await;
@@ -146,8 +143,7 @@ async fn a_process_that_was_stopped_at_its_hand_over_waits_again_when_it_continu
 #[tokio::test]
 async fn after_a_queue_of_dead_processes_the_lock_is_free_and_fencing_tokens_still_rise() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     let guard = request(&owner).acquire().await.expect("free");
     let before = guard.fencing_token();
     let connected = || server.info("clients").remove("connected_clients");

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::redis::asked;
 
 use super::{
-    Waiter, all_is_answered, its_turn, keys, long, manager, millis, on, once, queued, waits,
+    Waiter, all_is_answered, its_turn, keys, long, manager, millis, on, once, queued, served, waits,
 };
 
 /// The time after which a waiter asks by itself in every case.
@@ -36,8 +36,7 @@ async fn tokens_of(waiters: [Waiter; 2]) -> Vec<FencingToken> {
 #[tokio::test]
 async fn a_flush_of_the_scripts_while_waiters_wait_costs_nothing() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     let mut guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let mut waiters = Vec::new();
     let mut managers = Vec::new();
@@ -59,8 +58,7 @@ async fn a_flush_of_the_scripts_while_waiters_wait_costs_nothing() {
 #[tokio::test]
 async fn a_deleted_queue_delays_its_waiters_at_most_by_their_timer_of_last_resort() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let clock = ManualClock::new();
     let (one, other) = (
@@ -135,8 +133,7 @@ fn connections(server: &RedisServer) -> BTreeSet<String> {
 #[tokio::test]
 async fn each_connection_of_a_waiter_may_be_killed_while_it_waits() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     once(&owner, "k").await;
     let owners = connections(&server);
     let mut killed = 0;

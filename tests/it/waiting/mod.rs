@@ -26,7 +26,8 @@ use lock_tests::{ChildProcess, RedisServer, wait};
 use tokio::time::timeout;
 
 use crate::steps::{
-    Waiter, all_is_answered, drains, its_turn, keys, long, manager, once, queued, waits,
+    Waiter, all_is_answered, drains, its_turn, keys, long, manager, once, queued, served,
+    served_both, waits,
 };
 
 fn millis(millis: u64) -> Duration {

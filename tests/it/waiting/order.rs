@@ -7,7 +7,10 @@ use lock_core::Wait;
 use lock_core::test_util::ManualClock;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, ServerClock, missing, needs, wait};
 
-use super::{all_is_answered, its_turn, long, manager, on, others_run, process, queued, waits};
+use super::{
+    all_is_answered, its_turn, long, manager, on, others_run, process, queued, served, served_both,
+    waits,
+};
 use crate::redis::asked;
 
 const QUEUE: &str = "lockkit:!q:{k}";
@@ -27,8 +30,7 @@ fn the_clock_goes_back(server: &RedisServer) {
 #[tokio::test]
 async fn processes_are_served_in_the_order_of_their_arrival_when_the_clock_was_set_back() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let mut managers = Vec::new();
     let mut waiters = Vec::new();
@@ -82,8 +84,7 @@ async fn a_waiter_that_asks_again_keeps_its_place_when_the_clock_was_set_back() 
 #[tokio::test]
 async fn the_next_waiter_is_told_of_a_grant_to_a_waiter_of_unknown_age() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let stopped = process("gone::waits_for_its_turn", &server, &[]);
     queued(&server, "k", 1).await;

@@ -8,8 +8,8 @@ use lock_core::{Error, ErrorKind, LockGuard, LockManager, LockRequest, Wait};
 use lock_tests::{RedisServer, needs, wait};
 
 use super::{
-    Waiter, all_is_answered, has_no_answer, its_turn, long, manager, millis, on, others_run,
-    outcome, queued, refused, waits,
+    Waiter, all_is_answered, has_no_answer, its_turn, long, millis, on, others_run, outcome,
+    queued, refused, served, waits,
 };
 
 const WAITS: [u64; 3] = [0, 50, 500];
@@ -86,8 +86,7 @@ async fn a_free_lock_is_granted_before_any_time_has_passed_for_every_wait() {
 #[tokio::test]
 async fn a_wait_for_another_process_ends_in_time() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     let _guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let watched = Watched::new(&server.url()).await;
     for span in WAITS {
@@ -135,8 +134,7 @@ async fn a_wait_for_a_foreign_client_without_pushes_ends_in_time() {
 #[tokio::test]
 async fn a_wait_for_a_key_that_cools_down_ends_in_time() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     let request = owner.lock("k").ttl(long()).cooldown(long());
     let guard = request.acquire().await.expect("free");
     guard.release().await.expect("held");
@@ -153,8 +151,7 @@ async fn a_wait_for_a_key_that_cools_down_ends_in_time() {
 #[tokio::test]
 async fn a_wait_in_the_queue_of_a_server_that_hangs_ends_one_request_later() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     let _guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let watched = Watched::new(&server.url()).await;
     for span in [50, 500] {
@@ -303,8 +300,7 @@ async fn a_wait_that_ends_in_an_outage_is_unavailable_and_one_that_ends_after_it
 #[tokio::test]
 async fn a_wait_is_counted_from_its_beginning_and_not_from_each_place_in_the_queue() {
     needs!(redis);
-    let server = RedisServer::start();
-    let owner = manager(&server.url()).await;
+    let (server, owner) = served().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let watched = Watched::new(&server.url()).await;
     let waiters: Vec<_> = (0..50)

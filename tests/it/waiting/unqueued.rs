@@ -8,7 +8,9 @@ use lock_core::Wait;
 use lock_core::test_util::ManualClock;
 use lock_tests::{RedisServer, needs, wait};
 
-use super::{all_is_answered, its_turn, keys, long, manager, millis, on, others_run, refused};
+use super::{
+    all_is_answered, its_turn, keys, long, manager, millis, on, others_run, refused, served_both,
+};
 use crate::redis::asked;
 
 async fn scripts_were_asked(server: &RedisServer) {
@@ -20,8 +22,7 @@ async fn scripts_were_asked(server: &RedisServer) {
 
 /// Checks a waiter that asks while the server refuses writes. The server allows them again before the release.
 async fn comes_although(refuse: impl Fn(&RedisServer), allow: impl Fn(&RedisServer)) {
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let request = || locks.lock("k").ttl(long());
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     // The server knows the scripts from here on.
@@ -99,8 +100,7 @@ async fn a_waiter_that_a_server_without_snapshots_refused_to_queue_gets_the_lock
 #[tokio::test]
 async fn a_waiter_whose_queue_is_a_key_of_another_type_gets_the_lock_soon_after_its_release() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, owner, locks) = served_both().await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     server.cli(&["SET", "lockkit:!q:{k}", "data"]);
     server.reset_stats();

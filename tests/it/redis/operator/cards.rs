@@ -3,7 +3,7 @@
 use lock_core::LockManager;
 use lock_tests::{RedisServer, needs, wait};
 
-use super::{holder, long, manager, operator, taken};
+use super::{holder, long, operator, served, taken};
 
 /// Returns the names of the identities on a server.
 fn cards(server: &RedisServer) -> Vec<String> {
@@ -15,8 +15,7 @@ fn cards(server: &RedisServer) -> Vec<String> {
 #[tokio::test]
 async fn a_manager_and_its_runtime_leave_an_identity_for_an_hour() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let guard = taken(&locks, "k", long()).await;
     let cards = cards(&server);
     assert_eq!(cards.len(), 2, "one of the manager, one of this runtime");
@@ -46,8 +45,7 @@ async fn an_anonymous_manager_leaves_none() {
 #[tokio::test]
 async fn an_identity_is_written_again_after_the_server_has_lost_it() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let before = taken(&locks, "k", long()).await;
     server.restart_empty();
     wait::eventually("the identities are there again", async || {
@@ -63,8 +61,7 @@ async fn an_identity_is_written_again_after_the_server_has_lost_it() {
 #[tokio::test]
 async fn a_hostile_identity_is_cut_and_shown_as_text() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let operator = operator(&server).await;
     let guard = taken(&locks, "k", long()).await;
     for card in cards(&server) {

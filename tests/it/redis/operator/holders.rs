@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use lock_core::operator::{Forced, HolderProcess};
 use lock_core::{LockManager, Wait};
-use lock_tests::{RedisServer, needs, wait};
+use lock_tests::{needs, wait};
 use tokio::time::timeout;
 
 use super::super::processes::{SERVER, process};
 use super::{
-    LOCK, answers, clock, forced, holder, its_turn, long, manager, mark, operator, seen, taken,
+    LOCK, answers, clock, forced, holder, its_turn, long, mark, operator, seen, served, taken,
 };
 
 /// Holds the lock for a long ttl, and prints when it is lost.
@@ -35,8 +35,7 @@ const HOLDS: &str = "redis::operator::holders::holds_long";
 #[tokio::test]
 async fn a_killed_holder_is_still_named_and_its_key_goes_to_the_first_waiter_at_once() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let operator = operator(&server).await;
     let mut owner = process(HOLDS, &server);
     owner.says("holding");
@@ -63,8 +62,7 @@ async fn a_killed_holder_is_still_named_and_its_key_goes_to_the_first_waiter_at_
 #[tokio::test]
 async fn a_stopped_holder_is_silent_and_its_token_is_below_that_of_the_next_owner() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let operator = operator(&server).await;
     let owner = process(HOLDS, &server);
     owner.says("holding");
@@ -97,8 +95,7 @@ async fn a_stopped_holder_is_silent_and_its_token_is_below_that_of_the_next_owne
 #[tokio::test]
 async fn a_holder_whose_connection_was_replaced_is_named_and_answers_and_is_told() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let operator = operator(&server).await;
     let guard = taken(&locks, "k", long()).await;
     let token = server.get(LOCK).expect("held");

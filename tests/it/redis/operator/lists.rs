@@ -4,7 +4,7 @@ use lock_core::LockManager;
 use lock_core::operator::{Inspection, KeyState};
 use lock_tests::{RedisServer, needs};
 
-use super::{long, manager, taken};
+use super::{long, served, taken};
 
 async fn listed(locks: &LockManager, pattern: &str) -> Vec<Inspection> {
     let operator = locks.operator("ops@example");
@@ -23,8 +23,7 @@ fn keys(seen: &[Inspection]) -> Vec<&str> {
 #[tokio::test]
 async fn a_list_has_locks_and_none_of_the_servers_other_keys() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let guard = taken(&locks, "held", long()).await;
     let cooling = locks.lock("cooling").ttl(long()).cooldown(long());
     cooling

@@ -10,7 +10,7 @@ use lock_core::Error;
 use lock_core::operator::{Forced, Holder, HolderProcess, Inspection, Operator};
 use lock_tests::{RedisServer, wait};
 
-use super::{asked, its_turn, kind, long, manager, taken};
+use super::{asked, its_turn, kind, long, manager, served, taken};
 
 const LOCK: &str = "lockkit:k";
 const MARK: &str = "lockkit:!f";

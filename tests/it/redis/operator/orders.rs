@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{
     LOCK, MARK, QUEUE, answers, asked, clock, forced, holder, its_turn, kind, long, manager, mark,
-    operator, seen, taken,
+    operator, seen, served, taken,
 };
 
 /// A token of a process that never was.
@@ -18,8 +18,7 @@ const DEAD: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
 #[tokio::test]
 async fn a_full_server_frees_nothing_and_the_holder_keeps_its_lock() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let operator = operator(&server).await;
     let guard = taken(&locks, "k", long()).await;
     let holder = holder(&operator).await;
@@ -167,8 +166,7 @@ async fn a_key_without_an_end_can_be_freed() {
 #[tokio::test]
 async fn a_look_writes_nothing_and_is_one_script() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let operator = locks.operator("ops@example");
     let guard = taken(&locks, "k", long()).await;
     seen(&operator).await;

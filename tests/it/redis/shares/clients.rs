@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
-use lock_tests::{RedisServer, needs, wait};
+use lock_tests::{needs, wait};
 
 use super::super::processes::{parent, process};
-use super::{LOCK, entered, keys, long, manager, permit, reader, taken};
-use crate::steps::{is_refused, its_turn, queued};
+use super::{LOCK, entered, keys, long, permit, reader, taken};
+use crate::steps::{is_refused, its_turn, queued, served, served_both, waits};
 
 #[tokio::test]
 async fn foreign_clients_and_shares_exclude_each_other() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let takes = || server.cli(&["SET", LOCK, "stranger", "NX", "PX", "60000"]) == "OK";
     let one = entered(reader(&locks)).await;
     assert!(!takes(), "a lone share");
@@ -45,8 +44,7 @@ async fn has_a_permit_until_it_is_killed() {
 #[tokio::test]
 async fn the_share_of_a_killed_process_ends_alone() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let child = "redis::shares::clients::has_a_permit_until_it_is_killed";
     let mut killed = process(child, &server);
     killed.says("holding");
@@ -60,8 +58,7 @@ async fn the_share_of_a_killed_process_ends_alone() {
     let permit = its_turn(waiter).await;
     assert!(alive.is_valid() && permit.is_valid());
     drop(permit);
-    let writer = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    wait::eventually("the writer is queued", async || keys(&server).len() == 3).await;
+    let writer = waits(&server, &locks, "k", 1).await;
     alive.release().await.expect("it was renewed");
     drop(its_turn(writer).await);
 }
@@ -69,8 +66,7 @@ async fn the_share_of_a_killed_process_ends_alone() {
 #[tokio::test]
 async fn a_plain_lock_in_another_process_serves_all_shares_that_wait() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (old, new) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, old, new) = served_both().await;
     // A plain lock ends by the script that knows no shares, as in an earlier version.
     let guard = taken(&old, "k", long()).await;
     let waiters: Vec<_> = (0..8)
@@ -90,8 +86,7 @@ async fn a_plain_lock_in_another_process_serves_all_shares_that_wait() {
 async fn all_readers_of_many_processes_enter_when_a_writer_ends() {
     const PROCESSES: usize = 9;
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     for has_seen_shares in [false, true] {
         // The clock of the waiters stands still, so that only a push ends their waits.
         let clock = ManualClock::new();
@@ -127,8 +122,7 @@ async fn all_readers_of_many_processes_enter_when_a_writer_ends() {
 #[tokio::test]
 async fn a_writer_that_goes_on_as_a_reader_lets_the_waiting_readers_in_by_itself() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     // The clock of the waiters stands still, so that only a push ends their waits.
     let others = LockManager::builder(&server.url()).clock(ManualClock::new());
     let others = others.connect().await.expect("a manager");

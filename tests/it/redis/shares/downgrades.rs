@@ -8,7 +8,7 @@ use std::time::Duration;
 use lock_core::{Error, LockGuard, LockManager};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{LOCK, entered, keys, long, once, reader, taken, warm};
+use super::{LOCK, entered, keys, long, once, proxied, reader, taken};
 
 type Downgrade = Pin<Box<dyn Future<Output = Result<LockGuard, Error>>>>;
 
@@ -76,9 +76,7 @@ async fn is_undone(server: &RedisServer, proxy: &Proxy) {
 #[tokio::test]
 async fn a_late_question_of_a_reader_that_has_ended_leaves_no_share() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let downgrade = asking(&server, &proxy, &locks).await;
     let first = downgrade.await.expect("the swap was answered");
     let second = entered(reader(&locks)).await;
@@ -91,9 +89,7 @@ async fn a_late_question_of_a_reader_that_has_ended_leaves_no_share() {
 #[tokio::test]
 async fn a_downgrade_dropped_while_it_lets_readers_in_leaves_no_share() {
     needs!(redis);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (server, proxy, locks) = proxied(Duration::from_secs(5)).await;
     let downgrade = asking(&server, &proxy, &locks).await;
     drop(downgrade);
     is_undone(&server, &proxy).await;

@@ -8,8 +8,8 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{Proxy, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{LOCK, QUEUE, SHARES, entered, keys, kind, long, manager, permit, reader};
-use crate::steps::its_turn;
+use super::{LOCK, QUEUE, SHARES, entered, keys, kind, permit, reader};
+use crate::steps::{its_turn, served, served_both, waits};
 
 /// The permits that are taken while connections are cut. `LOCK_TESTS_PERMITS` sets another number.
 fn rounds() -> usize {
@@ -74,12 +74,10 @@ async fn permits_are_never_too_many_and_all_come_back_though_answers_are_lost() 
 #[tokio::test]
 async fn a_full_server_ends_shares_and_serves_those_that_wait() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, others) = served_both().await;
     let one = entered(reader(&locks)).await;
     let other = entered(reader(&others)).await;
-    let writer = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    wait::eventually("the writer is queued", async || keys(&server).len() == 3).await;
+    let writer = waits(&server, &locks, "k", 1).await;
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
     assert_eq!(
         kind(entered_elsewhere(&locks).await),
@@ -102,8 +100,7 @@ async fn entered_elsewhere(locks: &LockManager) -> Result<(), lock_core::Error> 
 #[tokio::test]
 async fn a_full_server_lets_no_share_in_beside_others_and_keeps_those_inside() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     let ttl = Duration::from_secs(1);
     let one = entered(reader(&locks).ttl(ttl)).await;
     let other = entered(reader(&locks).ttl(ttl)).await;
@@ -127,8 +124,7 @@ async fn a_full_server_lets_no_share_in_beside_others_and_keeps_those_inside() {
 #[tokio::test]
 async fn a_set_of_shares_that_is_no_set_is_misconfigured_and_left_alone() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     server.cli(&["SET", LOCK, "shared/lockkit", "PX", "60000"]);
     server.cli(&["SET", SHARES, "a text"]);
     let refused = reader(&locks).acquire().await;
@@ -163,8 +159,7 @@ async fn the_set_of_shares_takes_as_many_bytes_as_the_guide_says() {
 #[tokio::test]
 async fn a_strangers_value_that_looks_like_shares_is_left_alone() {
     needs!(redis);
-    let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    let (server, locks) = served().await;
     for value in ["shared", "shared/lockkit"] {
         server.cli(&["SET", LOCK, value, "NX"]);
         for request in [reader(&locks), permit(&locks, 5)] {
@@ -186,8 +181,7 @@ async fn a_strangers_value_that_looks_like_shares_is_left_alone() {
 #[tokio::test]
 async fn a_key_whose_set_is_gone_admits_no_share_before_its_end() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, others) = served_both().await;
     let inside = [
         entered(permit(&locks, 2)).await,
         entered(permit(&locks, 2)).await,
@@ -223,8 +217,7 @@ fn many_wait_in_vain(server: &RedisServer) {
 #[tokio::test]
 async fn more_dead_waiters_than_one_call_removes_keep_no_share_out() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, other) = served_both().await;
     let first = entered(reader(&locks)).await;
     many_wait_in_vain(&server);
     let second = entered(reader(&other)).await;

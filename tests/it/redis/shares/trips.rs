@@ -1,18 +1,16 @@
 //! Tests how many commands shares cost, counted by the server itself.
 
 use lock_core::Wait;
-use lock_tests::{Proxy, RedisServer, needs};
+use lock_tests::needs;
 
-use super::super::{counts, warm};
-use super::{asked, entered, manager, permit, reader};
-use crate::steps::{its_turn, long, queued};
+use super::super::counts;
+use super::{asked, entered, permit, proxied, reader};
+use crate::steps::{its_turn, long, queued, served_both};
 
 #[tokio::test]
 async fn a_lone_reader_or_permit_costs_what_a_plain_lock_costs() {
     needs!(redis_7);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, std::time::Duration::from_secs(5)).await;
+    let (server, _proxy, locks) = proxied(std::time::Duration::from_secs(5)).await;
     // The first release of a share loads its script.
     entered(reader(&locks)).await.release().await.expect("held");
     let mut costs = Vec::new();
@@ -38,9 +36,7 @@ async fn a_lone_reader_or_permit_costs_what_a_plain_lock_costs() {
 #[tokio::test]
 async fn beside_others_a_reader_is_one_request_each_way() {
     needs!(redis_7);
-    let server = RedisServer::start();
-    let proxy = Proxy::to(server.address());
-    let locks = warm(&proxy, std::time::Duration::from_secs(5)).await;
+    let (server, _proxy, locks) = proxied(std::time::Duration::from_secs(5)).await;
     let others = (entered(reader(&locks)).await, entered(reader(&locks)).await);
     // Loads the script.
     entered(reader(&locks)).await.release().await.expect("held");
@@ -65,8 +61,7 @@ async fn beside_others_a_reader_is_one_request_each_way() {
 #[tokio::test]
 async fn a_process_that_has_all_permits_refuses_the_next_caller_without_a_command() {
     needs!(redis);
-    let server = RedisServer::start();
-    let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
+    let (server, locks, others) = served_both().await;
     let first = entered(permit(&locks, 2)).await;
     let second = entered(permit(&locks, 2)).await;
     server.reset_stats();
