@@ -9,7 +9,7 @@ use super::{is_refused, its_turn, long, manager, table, taken};
 async fn hands_over(server: &SqlServer, locks: &LockManager, other: &LockManager) {
     for key in ["k", "l"] {
         let guard = taken(locks, key, long()).await;
-        is_refused(&other, key).await;
+        is_refused(other, key).await;
         let waiter = tokio::spawn(other.lock(key).ttl(long()).wait(Wait::Forever).acquire());
         tokio::task::yield_now().await;
         guard.release().await.expect("held");

@@ -6,7 +6,7 @@ use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{all_is_answered, keys, long, manager, once, served_both, taken, waits};
+use super::{all_is_answered, long, manager, once, served_both, taken, waits};
 use crate::conformance::shared_cluster;
 
 /// Lets two managers take two similar keys again and again.

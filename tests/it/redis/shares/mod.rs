@@ -11,7 +11,7 @@ use lock_core::{LockGuard, LockManager, LockRequest};
 use lock_tests::RedisServer;
 
 use super::scripts::{run, scripts};
-use super::{asked, keys, kind, long, manager, once, proxied, taken};
+use super::{asked, keys, kind, long, once, proxied, taken};
 
 /// The script, for waiters whose pushes are not counted, so that none of them is dead.
 const SHARE: [&str; 6] = scripts!(
