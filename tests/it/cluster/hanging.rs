@@ -36,8 +36,7 @@ async fn other_nodes_that_hang_cost_nothing_while_the_node_of_the_keys_is_health
     }
     others.iter().for_each(RedisServer::stop);
     for (round, key) in free.iter().cycle().take(200).enumerate() {
-        let guard = locks.lock(key.as_str()).ttl(long()).acquire().await;
-        guard.expect("free").release().await.expect("held");
+        once(&locks, key).await;
         if round % 50 == 0 {
             let new = tokio::task::block_in_place(|| on_a_new_runtime(&locks, key));
             new.expect("free");

@@ -274,8 +274,7 @@ async fn a_waiter_asks_again_when_its_ticket_may_have_been_lost() {
     needs!(redis);
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
-    let guard = locks.lock("{lost}").ttl(long()).acquire().await;
-    let guard = guard.expect("free");
+    let guard = taken(&locks, "{lost}", long()).await;
     let waiter = waits(cluster, &other, "{lost}", 1).await;
     let queue = "lockkit:!qt:{lost}";
     // The deletion plays a new master that knows neither the waiter nor the lock.

@@ -2,22 +2,15 @@
 
 use std::time::Duration;
 
-use lock_core::{FencingToken, LockManager, Renew};
+use lock_core::Renew;
 
-use super::{Fixture, long};
-
-async fn next(locks: &LockManager) -> FencingToken {
-    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    let token = guard.fencing_token();
-    guard.release().await.expect("held");
-    token
-}
+use super::{Fixture, long, once};
 
 pub(super) async fn tokens_rise_over_releases(store: &Fixture) {
     let managers = [store.manager().await, store.manager().await];
-    let mut last = next(&managers[0]).await;
+    let mut last = once(&managers[0], "k").await;
     for round in 0..50 {
-        let token = next(&managers[round % 2]).await;
+        let token = once(&managers[round % 2], "k").await;
         assert!(token > last, "{token} after {last}");
         last = token;
     }
@@ -35,7 +28,7 @@ pub(super) async fn tokens_rise_over_an_expiry(store: &Fixture) {
 pub(super) async fn tokens_rise_over_a_deletion(store: &Fixture) {
     let guard = store.lock("k").await.acquire().await.expect("free");
     store.delete("k");
-    assert!(next(&store.manager().await).await > guard.fencing_token());
+    assert!(once(&store.manager().await, "k").await > guard.fencing_token());
 }
 
 pub(super) async fn tokens_rise_over_a_cooldown(store: &Fixture) {
@@ -64,6 +57,6 @@ pub(super) async fn tokens_rise_when_an_acquire_supersedes_an_unsent_release(sto
 }
 
 pub(super) async fn a_token_is_below_two_to_the_53rd(store: &Fixture) {
-    let token = u64::from(next(&store.manager().await).await);
+    let token = u64::from(once(&store.manager().await, "k").await);
     assert!(token > 1_600_000_000_000_000 && token < 1 << 53, "{token}");
 }

@@ -169,8 +169,7 @@ async fn without_memory_a_lock_is_given_back_and_a_ticket_stays_good() {
     needs!(redis);
     let (server, locks) = served().await;
     let (_, good) = ticket(&locks).await;
-    let guard = locks.lock("other").ttl(long()).acquire().await;
-    let guard = guard.expect("free");
+    let guard = taken(&locks, "other", long()).await;
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
     for _ in 0..3 {
         let refused = locks.resume(good.clone()).await;
