@@ -57,6 +57,8 @@ mod statements;
 #[cfg(test)]
 mod tests;
 mod tickets;
+#[cfg(test)]
+mod tickets_tests;
 mod ticks;
 #[cfg(test)]
 mod ticks_tests;

@@ -152,7 +152,10 @@ impl Ledger {
                     // A refusal does nothing. A request without an answer may have used it, and one that no replica or standby
                     // has confirmed has used it.
                     Answer::Refused(why) => {
-                        !is_quiet || why.contains(UNCONFIRMED) || begins_to_refuse(plan, it)
+                        let told = it.answered.unwrap_or(u64::MAX);
+                        !undisturbed::is_quiet(plan, ticket.asked, told, refusals)
+                            || why.contains(UNCONFIRMED)
+                            || begins_to_refuse(plan, it)
                     }
                     // Its request may have arrived twice, and an order freed the lock between the two.
                     Answer::NoTicket => it.answered.is_some_and(|told| {
