@@ -314,15 +314,14 @@ macro_rules! once_deadpool {
                     }
                     match (rows, end) {
                         (Result::Ok(_), Result::Ok(())) => Result::Ok(()),
-                        (Result::Ok(_), Result::Err(error)) => {
-                            Result::Err(CommitError::Unknown(PoolError::Backend(error)))
-                        }
-                        // Without a code, the statement was not answered.
-                        (Result::Err(error), _) if error.code().is_none() => {
-                            Result::Err(CommitError::Unknown(PoolError::Backend(error)))
-                        }
-                        (Result::Err(error), _) => {
+                        // COMMIT was answered behind the failure of the statement, so it has rolled back.
+                        (Result::Err(error), Result::Ok(())) if error.code().is_some() => {
                             Result::Err(CommitError::NotCommitted(PoolError::Backend(error)))
+                        }
+                        // Otherwise COMMIT may have been done. A pooler whose server is gone answers the first of the two by an
+                        // error with a code, though the server has done both.
+                        (Result::Err(error), _) | (Result::Ok(_), Result::Err(error)) => {
+                            Result::Err(CommitError::Unknown(PoolError::Backend(error)))
                         }
                     }
                 }

@@ -1,6 +1,6 @@
 //! The table, its check, and the end of records.
 
-use super::claim::{Claim, Claimed};
+use super::claim::{Claim, Claimed, peek};
 use super::database::{Database, Value};
 use super::statements::SWEPT_AT_ONCE;
 use super::tx::Tx;
@@ -95,7 +95,7 @@ pub async fn sweep<D: Database>(db: &D) -> Result<u64, Error> {
 
 /// Deletes the record of an operation, so that it can run again, and returns whether there was one.
 ///
-/// A run that is under way is not disturbed: its claim is not visible yet.
+/// A run that is under way is not disturbed: its claim is not visible yet, and only the record that is visible now is deleted.
 ///
 /// # Errors
 ///
@@ -105,10 +105,13 @@ pub async fn sweep<D: Database>(db: &D) -> Result<u64, Error> {
 ///
 /// If the future is dropped, the record is deleted or not.
 pub async fn forget<D: Database>(db: &D, operation: OperationId) -> Result<bool, Error> {
+    let Some(found) = peek(db, operation).await? else {
+        return Ok(false);
+    };
     let mut tx = Tx::begin(db).await?;
-    let rows = tx
-        .execute(|all| all.forget, &[Value::Bytes(&operation.to_bytes())])
-        .await?;
+    let operation = operation.to_bytes();
+    let values = [Value::Bytes(&operation), Value::Bytes(found.run())];
+    let rows = tx.execute(|all| all.withdraw, &values).await?;
     tx.commit().await?;
     Ok(rows > 0)
 }

@@ -98,6 +98,9 @@ impl Claim {
     /// open refuses the claim, so that a granted claim proves that the transaction was rolled back. To read would prove nothing:
     /// a COMMIT that is on its way may arrive after the reading.
     ///
+    /// Call it before the life of the record is over, which counts from the claim. A record whose life is over, or that was
+    /// forgotten, is none, and a transaction that was committed then counts as rolled back.
+    ///
     /// # Errors
     ///
     /// [`Unavailable`](crate::ErrorKind::Unavailable) or [`Misconfigured`](crate::ErrorKind::Misconfigured): the database did
@@ -141,6 +144,10 @@ impl Found {
             record: row.record,
             run: row.run,
         }
+    }
+
+    pub(super) fn run(&self) -> &[u8] {
+        &self.run
     }
 
     /// Returns whether this run has left it.

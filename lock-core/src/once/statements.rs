@@ -52,10 +52,8 @@ pub(super) struct Statements {
     /// Fails if an earlier statement of the transaction has failed. In PostgreSQL, COMMIT would then roll back, and report no
     /// error.
     pub(super) sound: Option<&'static str>,
-    /// `operation`, `run`. Deletes a claim.
+    /// `operation`, `run`. Deletes the claim of a run, or its record.
     pub(super) withdraw: &'static str,
-    /// `operation`.
-    pub(super) forget: &'static str,
     /// The largest number of rows to delete.
     pub(super) sweep: &'static str,
 }
@@ -96,7 +94,6 @@ const POSTGRES: Statements = Statements {
                SELECT 1 / count(*) FROM done",
     sound: Some("SELECT 1"),
     withdraw: "DELETE FROM lockkit_once WHERE operation = $1 AND run = $2",
-    forget: "DELETE FROM lockkit_once WHERE operation = $1",
     sweep: "DELETE FROM lockkit_once WHERE operation IN (\
             SELECT operation FROM lockkit_once WHERE expires_at <= clock_timestamp() \
             ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)",
@@ -119,7 +116,6 @@ const SQLITE: Statements = Statements {
     complete_without_record: "UPDATE lockkit_once SET record = NULL WHERE operation = ?1 AND run = ?2",
     sound: None,
     withdraw: "DELETE FROM lockkit_once WHERE operation = ?1 AND run = ?2",
-    forget: "DELETE FROM lockkit_once WHERE operation = ?1",
     sweep: "DELETE FROM lockkit_once WHERE operation IN (SELECT operation FROM lockkit_once \
             WHERE expires_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) \
             ORDER BY expires_at LIMIT ?1)",

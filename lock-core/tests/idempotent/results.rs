@@ -115,6 +115,22 @@ async fn a_second_call_returns_the_result_of_the_first_and_does_not_run() {
     assert_eq!(shop.runs(), 2);
 }
 
+/// Sixteen digits name each of these numbers, and a parser that rounds twice finds another one.
+#[tokio::test]
+async fn a_number_is_kept_to_its_last_bit() {
+    #[idempotent(key = "rate:<call>", ttl = "10s", remember = "24h", fingerprint = none, manager = locks)]
+    async fn rate(locks: &LockManager, call: u64, number: f64) -> Result<f64, Error> {
+        Ok(number)
+    }
+    let locks = LockManager::in_memory();
+    for call in 0..200 {
+        let number = 937.904_630_5 * (1.0 + call as f64 / 7.0).sqrt();
+        let first = rate(&locks, call, number).await.expect("free");
+        let kept = rate(&locks, call, 0.0).await.expect("kept");
+        assert_eq!((kept.to_bits(), kept), (first.to_bits(), number));
+    }
+}
+
 #[tokio::test]
 async fn another_call_with_the_key_is_reused_and_does_not_run() {
     let shop = Shop::new();

@@ -1,13 +1,13 @@
 //! Checks the arguments against the parameters of the function.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::{Error, FnArg, Ident, Pat, PatType, Result, Signature, Type};
 
 use super::args::{Fingerprint, IdempotentArgs};
 use super::result;
 use crate::args::Key;
-use crate::function::{mentions, parameter_names};
+use crate::function::parameter_names;
 use crate::suggest;
 use crate::template::Template;
 
@@ -69,11 +69,13 @@ fn every_parameter_counts(args: &IdempotentArgs, sig: &Signature) -> Result<()> 
     }
     args.lock.manager.to_tokens(&mut counted);
     args.tx.to_tokens(&mut counted);
-    let names = parameter_names(sig);
+    let mut names = parameter_names(sig);
+    // Another constant makes another function, whose calls have the same keys.
+    names.extend(sig.generics.const_params().map(|it| it.ident.clone()));
     let missing: Vec<&Ident> = names
         .iter()
         .filter(|name| !name.to_string().starts_with('_'))
-        .filter(|name| !mentions(&counted, &name.to_string()))
+        .filter(|name| !reads(&counted, &name.to_string()))
         .collect();
     let Some(first) = missing.first() else {
         return Ok(());
@@ -95,6 +97,38 @@ fn every_parameter_counts(args: &IdempotentArgs, sig: &Signature) -> Result<()> 
         ),
     };
     Err(Error::new(first.span(), problem))
+}
+
+/// Returns whether an expression reads a variable of this name. A field, a method or a part of a path is none. A text reads it
+/// as `format!("order:{id}")` does.
+fn reads(tokens: &TokenStream, name: &str) -> bool {
+    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    let is_punct = |tree: Option<&TokenTree>, wanted: char| matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == wanted);
+    trees.iter().enumerate().any(|(at, tree)| match tree {
+        TokenTree::Group(group) => reads(&group.stream(), name),
+        TokenTree::Ident(ident) => {
+            let mut before = trees[..at].iter().rev();
+            let (last, second) = (before.next(), before.next());
+            // Two dots are a range.
+            let is_member = is_punct(last, '.') && !is_punct(second, '.');
+            // Behind `::` or before it, or the name of a field in `Order { id: … }`.
+            let is_path =
+                is_punct(last, ':') && is_punct(second, ':') || is_punct(trees.get(at + 1), ':');
+            ident == name && !is_member && !is_path
+        }
+        TokenTree::Literal(literal) => is_read_in(&literal.to_string(), name),
+        TokenTree::Punct(_) => false,
+    })
+}
+
+/// Returns whether the text of a format reads a variable of this name, as `{id}`, `{id:?}` and `{:id$}` do.
+fn is_read_in(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let (before, behind) = (&text[..at], &text[at + name.len()..]);
+        // Two braces are one in the text.
+        let braces = before.chars().rev().take_while(|it| *it == '{').count();
+        behind.starts_with('$') || braces % 2 == 1 && behind.starts_with(['}', ':'])
+    })
 }
 
 /// Checks that a fingerprint compares something that the key does not.

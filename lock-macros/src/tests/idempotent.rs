@@ -72,6 +72,81 @@ fn the_same_key_twice_is_refused_on_a_function_that_returns_a_future_too() {
     }
 }
 
+/// A field, a method, a constant and a piece of text have the name of a parameter that is in no part of the key.
+#[test]
+fn a_name_that_is_no_variable_does_not_count_as_the_parameter() {
+    let refused = |key: TokenStream, parameters: TokenStream, name: &str| {
+        let args = quote!(key = #key, ttl = "10s", remember = "24h", manager = self.locks);
+        let item = quote!(
+            async fn refund(&self, #parameters) -> Result<Receipt, Error> {
+                body()
+            }
+        );
+        let tokens = crate::attribute::<IdempotentArgs>(args, item).to_string();
+        let problem = format!("`{name}` is not part of the key");
+        assert_eq!(tokens.contains(&problem), !name.is_empty(), "{tokens}");
+    };
+    refused(quote!("<order.id>"), quote!(order: &Order, id: u64), "id");
+    refused(
+        quote!("<user.name()>"),
+        quote!(user: &User, name: String),
+        "name",
+    );
+    refused(
+        quote!(format!("charge:{order}")),
+        quote!(order: u64, charge: u64),
+        "charge",
+    );
+    refused(
+        quote!(format!("{order}{{id}}")),
+        quote!(order: u64, id: u64),
+        "id",
+    );
+    refused(
+        quote!(of(Order { id: order })),
+        quote!(order: u64, id: u64),
+        "id",
+    );
+    refused(quote!(ids::of(order)), quote!(order: u64, ids: Ids), "ids");
+    refused(
+        quote!("<order>"),
+        quote!(order: u64, locks: Vec<u64>),
+        "locks",
+    );
+    refused(
+        quote!("<key_of(order, &cents)>"),
+        quote!(order: u64, cents: u64),
+        "",
+    );
+    refused(
+        quote!(format!("{order}:{cents:03}")),
+        quote!(order: u64, cents: u64),
+        "",
+    );
+    refused(quote!(of(Order { id })), quote!(id: u64), "");
+    refused(
+        quote!(of(&all[order..cents])),
+        quote!(order: usize, cents: usize),
+        "",
+    );
+}
+
+#[test]
+fn a_constant_of_a_function_is_a_parameter() {
+    let args = |key: &str| quote!(key = #key, ttl = "10s", remember = "24h");
+    let item = quote!(
+        async fn charge<const LIVE: bool>(order: u64) -> Result<Receipt, Error> {
+            body()
+        }
+    );
+    let refused = error(args("charge:<order>"), item.clone());
+    assert!(
+        refused.contains("`LIVE` is not part of the key"),
+        "{refused}"
+    );
+    function(args("charge:<order>:<LIVE>"), item);
+}
+
 #[test]
 fn a_fingerprint_has_the_values_of_its_template_and_not_the_text() {
     let item = quote!(

@@ -21,6 +21,7 @@
 use bytes::Bytes;
 use http::header::HeaderName;
 use http::{HeaderMap, StatusCode};
+use lock_core::middleware::MAX_RECORD;
 use sha2::{Digest, Sha256};
 
 use super::cursor::{Cursor, push_bytes, push_varint};
@@ -85,7 +86,8 @@ impl<'a> Sealing<'a> {
 impl Draft<'_> {
     /// Encodes the answer with the headers that are kept.
     ///
-    /// It returns `None` if the headers are too large, or if the seal fails.
+    /// It returns `None` if the headers are too large, if the seal fails, or if it makes more of the answer than a record has
+    /// room for.
     pub(crate) fn encode(
         &self,
         more_headers: &[HeaderName],
@@ -111,7 +113,7 @@ impl Draft<'_> {
             output.extend_from_slice(&sealed);
         }
         output.extend_from_slice(&checksum(&output));
-        Some(output)
+        (output.len() <= MAX_RECORD).then_some(output)
     }
 }
 

@@ -50,6 +50,36 @@ async fn begin_and_claim_are_one_trip_and_completion_and_commit_another() {
     assert_eq!(fixture.effects().await, 2);
 }
 
+/// A pooler answers so when its connection to the server breaks, though the server has done both statements.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_statement_is_answered_by_a_pooler_that_lost_its_server_is_unknown() {
+    needs!(postgres);
+    let fixture = Fresh::start().await;
+    let proxy = Proxy::to(fixture.address());
+    let db = fixture.through(&proxy);
+    let own = claim("k");
+    let (mut tx, _) = Tx::begin_and_claim(&db, &own).await.expect("an answer");
+    effect::<Fresh>(&mut tx).await;
+    proxy.set(Direction::Replies, Flow::Hold);
+    let operation = own.operation();
+    let ending = tokio::spawn(async move { tx.complete_and_commit(&own, Some(b"1")).await });
+    wait::eventually("the server commits", async || {
+        let found = peek(&fixture.db(), operation).await;
+        found.expect("an answer").is_some()
+    })
+    .await;
+    let fields = b"SFATAL\0C08P01\0Mserver conn crashed?\0\0";
+    let length = u32::try_from(4 + fields.len()).expect("a short message");
+    let fatal = [&b"E"[..], &length.to_be_bytes(), fields].concat();
+    proxy.set(Direction::Replies, Flow::Replace(fatal));
+    wait::until("the message has passed", || {
+        proxy.held(Direction::Replies) == 0
+    });
+    proxy.outlive_clients();
+    let unknown = ending.await.expect("no panic").expect_err("no answer");
+    assert!(unknown.is_outcome_unknown(), "{unknown}");
+}
+
 /// The claim is on its way when BEGIN fails, and is then a transaction of its own.
 #[tokio::test]
 async fn a_begin_that_fails_claims_nothing() {

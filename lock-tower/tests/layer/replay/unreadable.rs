@@ -6,6 +6,7 @@ use crate::common::embedded;
 use crate::log::ThisThread;
 use crate::replay::steps::*;
 use lock_core::LockManager;
+use lock_core::middleware::MAX_RECORD;
 use lock_tower::{RejectionKind, Replay, Seal};
 use tower::Layer;
 
@@ -30,6 +31,19 @@ struct Fails;
 impl Seal for Fails {
     fn seal(&self, _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
         None
+    }
+
+    fn open(&self, _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// A seal that makes an answer larger than a record may be.
+struct Grows;
+
+impl Seal for Grows {
+    fn seal(&self, _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
+        Some(vec![0; MAX_RECORD])
     }
 
     fn open(&self, _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
@@ -122,15 +136,18 @@ async fn a_sealed_record_hides_the_answer_and_opens_only_for_its_key_and_seal() 
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_sealed_is_done() {
-    let (locks, _) = embedded();
-    let runs = Runs::default();
-    let layer = paying(&locks, Replay::default().sealed(Fails));
-    let service = layer.layer(numbered(&runs));
-    send(&service, pay("")).await.is_first("payment 1");
-    send(&service, pay(""))
-        .await
-        .is_refused(RejectionKind::Done);
-    assert_eq!(runs.count(), 1);
+    let fails = Replay::default().sealed(Fails);
+    let grows = Replay::default().sealed(Grows);
+    for replay in [fails, grows] {
+        let (locks, _) = embedded();
+        let runs = Runs::default();
+        let service = paying(&locks, replay).layer(numbered(&runs));
+        send(&service, pay("")).await.is_first("payment 1");
+        let refused = send(&service, pay("")).await;
+        refused.is_refused(RejectionKind::Done);
+        assert_eq!(refused.header("retry-after"), None);
+        assert_eq!(runs.count(), 1);
+    }
 }
 
 #[tokio::test(flavor = "current_thread")]
