@@ -57,6 +57,9 @@ async fn a_commit_whose_statement_is_answered_by_a_pooler_that_lost_its_server_i
     let fixture = Fresh::start().await;
     let proxy = Proxy::to(fixture.address());
     let db = fixture.through(&proxy);
+    // It makes the connection and prepares the statements.
+    let first = done::<Fresh>(&db, &claim("first"), Some(b"1")).await;
+    first.expect("an answer");
     let own = claim("k");
     let (mut tx, _) = Tx::begin_and_claim(&db, &own).await.expect("an answer");
     effect::<Fresh>(&mut tx).await;
