@@ -10,7 +10,7 @@ mod pattern;
 
 pub(crate) use malformed::has_malformed_parameters;
 pub(crate) use output::{check as check_output, is_never, nameable};
-pub(crate) use params::{Params, mentions, names as parameter_names};
+pub(crate) use params::{Params, names as parameter_names};
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};

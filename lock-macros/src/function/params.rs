@@ -160,7 +160,7 @@ fn view(
 }
 
 /// Returns whether the tokens mention a name, even inside of a literal: `format!("order:{id}")`.
-pub(crate) fn mentions(tokens: &TokenStream, name: &str) -> bool {
+fn mentions(tokens: &TokenStream, name: &str) -> bool {
     tokens.clone().into_iter().any(|tree| match tree {
         TokenTree::Group(group) => mentions(&group.stream(), name),
         TokenTree::Ident(ident) => ident == name,
