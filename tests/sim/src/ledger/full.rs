@@ -99,9 +99,11 @@ impl Ledger {
         // A dead waiter may have been given the key since.
         let is_dead = it.answer == Answer::None;
         // A call that is not polled may have been granted the key, until that was undone and it asked again. A question that a
-        // fault has kept may take the key behind the answer to its repetition.
+        // fault has kept may take the key behind the answer to its repetition. Over several servers, a call that is refused has
+        // had the votes of some.
         let refused = it.answered.unwrap_or(u64::MAX);
         let only_asked = it.answer == Answer::Busy
+            && plan.topology != Topology::Redlock
             && it.wait == Some(0)
             && it.rests.is_none()
             && late_copy_until(plan, it, refused) == 0;
@@ -308,6 +310,26 @@ mod tests {
         assert!(broken(0, 1).is_empty());
         assert_eq!(broken(1, 1), [rule]);
         assert_eq!(broken(0, 3), [rule]);
+    }
+
+    #[test]
+    fn two_calls_refuse_each_other_where_each_has_the_votes_of_some_servers() {
+        let broken = |topology: Topology| {
+            let mut plan = calm();
+            (plan.topology, plan.verbs) = (topology, vec![Verb::Read]);
+            let mut ledger = Ledger::default();
+            for owning in [Owning::Alone, Owning::READER] {
+                let call = asks(&mut ledger, owning, Some(0), 1, Some(2));
+                ledger.calls[call].answer = Answer::Busy;
+            }
+            let sim = world();
+            sim.look(|state| ledger.check_share_refusals(&plan, state));
+            sim.end();
+            rules(&ledger)
+        };
+        let rule = "a call is refused that no other was in the way of";
+        assert!(broken(Topology::Redlock).is_empty());
+        assert_eq!(broken(Topology::One), [rule, rule]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Several keys are lost together, and no caller is refused by what its own process has ended.
 
+use super::calm::late_copy_until;
 use super::causes::is_slow;
 use super::kept::Refused;
 use super::{Answer, Ledger};
@@ -72,9 +73,13 @@ impl Ledger {
             let ends = self.ends_for(other, call.process, is_calm);
             // A task ends one call before it begins the next, maybe in the same moment.
             let is_of_task = (it.process, it.task) == (call.process, call.task);
+            // A copy of its question that a fault has kept may take the key behind its end.
+            let over = it.ended.or(it.left).or(it.answered).unwrap_or(u64::MAX);
             it.keys.contains(&refused.key)
                 && it.asked <= answered
-                && (ends > asked || ends == asked && !is_of_task)
+                && (ends > asked
+                    || ends == asked && !is_of_task
+                    || late_copy_until(plan, it, over) > asked)
         });
         if !is_caused {
             self.blames(
@@ -156,7 +161,7 @@ fn deletion(state: &State, planned: &Planned, key: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, rules};
+    use super::super::tests::{asks, calm, rules, with};
     use super::*;
 
     #[test]
@@ -183,5 +188,34 @@ mod tests {
         let rule = "busy though no other caller had to do with the key";
         assert!(refused(3 * MILLI).is_empty());
         assert_eq!(refused(4 * MILLI), [rule]);
+    }
+
+    #[test]
+    fn a_call_may_meet_a_copy_of_a_question_that_a_fault_has_kept() {
+        // The fault keeps what a process sends from second 1 to second 2. The owner has asked again meanwhile, and has ended.
+        let refused = |process: usize, at: u64| {
+            let mut ledger = Ledger::default();
+            let owner = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
+            let owner = &mut ledger.calls[owner];
+            let over = Some(SECOND + 200 * MILLI);
+            (owner.answer, owner.answered) = (Answer::Granted, Some(SECOND + 100 * MILLI));
+            (owner.left, owner.ended, owner.released) = (over, over, over);
+            let call = asks(&mut ledger, Owning::Alone, Some(0), at, Some(at));
+            ledger.calls[call].answer = Answer::Busy;
+            let refused = Refused {
+                call,
+                key: 0,
+                record: None,
+                is_cooling_down: false,
+                retry_after: None,
+            };
+            let plan = with(Fault::Late { process, server: 0 });
+            ledger.check_other_caller(&plan, &refused);
+            rules(&ledger)
+        };
+        let rule = "busy though no other caller had to do with the key";
+        assert!(refused(0, 9).is_empty());
+        assert_eq!(refused(0, 11), [rule]);
+        assert_eq!(refused(1, 9), [rule]);
     }
 }
