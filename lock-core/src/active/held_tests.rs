@@ -182,6 +182,13 @@ fn the_end_of_a_lease_that_is_not_passed_on_is_noticed_by_its_close() {
 }
 
 #[test]
+fn a_lease_that_a_transaction_may_check_goes_to_no_other_owner() {
+    let lease = held(&ManualClock::new());
+    lease.will_be_checked();
+    assert!(lease.succeeded_by(options()).is_none());
+}
+
+#[test]
 fn a_look_for_waiters_is_due_once_and_begins_the_count_again() {
     let clock = ManualClock::new();
     let lease = held(&clock);

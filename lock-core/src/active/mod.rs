@@ -75,6 +75,10 @@ struct LeaseState {
     unpolled: bool,
     /// Whether it was handed to a waiter that has not picked it up.
     in_handoff: bool,
+    /// Whether transactions of the application may check it. The store alone knows when they have ended.
+    is_checked: bool,
+    /// Whether the lock of several keys has the token of another one of them.
+    has_token_of_another: bool,
     /// Tasks that wait for the loss of this lease, or for the answer of the store.
     waiting: WakerSet,
     /// The bodies that have entered this lease. `None` until the first one.
@@ -98,6 +102,8 @@ impl LeaseState {
             late_duplicate: false,
             unpolled: false,
             in_handoff: false,
+            is_checked: false,
+            has_token_of_another: false,
             waiting: WakerSet::default(),
             bodies: None,
             watch: None,
@@ -228,6 +234,12 @@ impl ActiveLease {
     pub(crate) fn cool_until(&self, end: ServerTime) {
         // A key ends in whole milliseconds, and must not end before the time is over.
         lock(&self.state).cool_until_millis = end.0.div_ceil(1000);
+    }
+
+    /// Notes that transactions of the application may check the lease from now on. So its end reaches the store, and it is not
+    /// passed on in the process.
+    pub(crate) fn will_be_checked(&self) {
+        lock(&self.state).is_checked = true;
     }
 
     pub(crate) fn watch(&self, watch: Weak<dyn LongHoldObserver>) {

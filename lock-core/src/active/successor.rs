@@ -17,7 +17,7 @@ impl ActiveLease {
         let bodies = state.bodies.as_ref().is_some_and(|bodies| bodies.is_open());
         let fence = state.fence?.next()?;
         let cohort = state.cohort.passed(now)?;
-        if bodies || state.leaves_a_gap(now) {
+        if bodies || state.is_checked || state.leaves_a_gap(now) {
             return None;
         }
         // The queue is locked, so `close` notices the loss: it is counted by the recorder of the application.

@@ -22,12 +22,16 @@ impl LockHandle {
     ///
     /// **Rights.** The role needs `SELECT` and `UPDATE` on `lockkit.cell`, and `USAGE` on the schema.
     ///
+    /// **Until when.** Ask for the SQL before you release. From then on the lock is not passed on from task to task in this
+    /// process, because the next owner has to wait for your transaction.
+    ///
     /// A lock of several keys is checked key by key, each of [`keys`](Self::keys) with the same fencing token. The key must
     /// not contain a NUL character.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the manager is not connected to PostgreSQL, and for a reader or a permit, which is not the only owner.
+    /// `Invalid` if the manager is not connected to PostgreSQL, and for a reader or a permit, which is not the only owner. Also for
+    /// a lock of several keys that had to wait for one of them: then the database has another token for each key.
     ///
     /// # Examples
     ///
@@ -52,11 +56,22 @@ impl LockHandle {
                 "a reader or a permit cannot be checked by SQL, because it is not the only owner; check a plain lock",
             ));
         }
-        self.engine.store.check_sql().ok_or_else(|| {
+        let sql = self.engine.store.check_sql().ok_or_else(|| {
             Error::invalid(
                 "only a lock on PostgreSQL can be checked by SQL; connect the manager to the database by postgres://",
             )
-        })
+        })?;
+        if !self.lease.was_granted_at_once() {
+            return Err(Error::invalid(
+                "this lock of several keys had to wait for one of them, so the database has another token for each key and \
+                 cannot check it; roll back and acquire it again, without a wait, or compare the fencing token with one in your \
+                 tables",
+            ));
+        }
+        for lease in self.lease.members() {
+            lease.will_be_checked();
+        }
+        Ok(sql)
     }
 }
 

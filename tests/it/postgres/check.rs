@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_core::operator::Forced;
-use lock_core::{LockGuard, LockManager, ReleaseMode, Renew, Wait};
+use lock_core::{ErrorKind, LockGuard, LockManager, ReleaseMode, Renew, Wait};
 use lock_tests::{SqlServer, needs, wait};
 use tokio_postgres::Client;
 
@@ -111,6 +111,56 @@ async fn a_release_before_the_commit_takes_effect_behind_it() {
     is_refused(&other, "k").await;
     client.batch_execute("COMMIT").await.expect("a commit");
     table(&server).is_clean().await;
+}
+
+/// The next owner is a task of the same process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_task_of_the_process_waits_for_the_commit_too() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let locks = manager(server.url()).await;
+    let client = client(&server).await;
+    let request = locks.lock("k").ttl(long()).release(ReleaseMode::Background);
+    let guard = request.acquire().await.expect("free");
+    assert!(checks(&client, &guard).await);
+    let next = locks.lock("k").ttl(long()).wait(Wait::Forever);
+    let next = tokio::spawn(next.acquire());
+    // The task stands in the queue of the process.
+    tokio::time::sleep(WATCHED).await;
+    let (key, fence): (_, i64) = (guard.key().to_owned(), guard.fencing_token().into());
+    let sql = guard.check_sql().expect("on PostgreSQL");
+    drop(guard);
+    tokio::time::sleep(WATCHED).await;
+    assert!(!next.is_finished());
+    client.batch_execute("COMMIT").await.expect("a commit");
+    let next = its_turn(next).await;
+    let found = client.query_opt(sql, &[&key, &fence]).await;
+    assert!(found.expect("an answer").is_none(), "it was replaced");
+    assert!(checks(&client, &next).await);
+    client.batch_execute("COMMIT").await.expect("a commit");
+    next.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_lock_of_several_keys_that_had_to_wait_is_not_checked_by_a_token_that_the_keys_lack() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
+    let client = client(&server).await;
+    let at_once = locks.lock_all(["a", "b"]).ttl(long()).acquire().await;
+    let at_once = at_once.expect("free");
+    assert!(checks(&client, &at_once).await);
+    client.batch_execute("COMMIT").await.expect("a commit");
+    at_once.release().await.expect("held");
+    let held = taken(&other, "b", long()).await;
+    let waiting = locks.lock_all(["a", "b"]).ttl(long()).wait(Wait::Forever);
+    let waiting = tokio::spawn(waiting.acquire());
+    tokio::time::sleep(WATCHED).await;
+    held.release().await.expect("held");
+    let both = its_turn(waiting).await;
+    let refused = both.check_sql().expect_err("the keys have other tokens");
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    both.release().await.expect("held");
 }
 
 #[tokio::test]
