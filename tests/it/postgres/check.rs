@@ -1,5 +1,6 @@
 //! Tests the check of a lock inside a user's own transaction.
 
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use lock_core::operator::Forced;
@@ -122,11 +123,13 @@ async fn the_next_task_of_the_process_waits_for_the_commit_too() {
     let client = client(&server).await;
     let request = locks.lock("k").ttl(long()).release(ReleaseMode::Background);
     let guard = request.acquire().await.expect("free");
+    // It stands in the queue of the process from its first poll on.
+    let mut next = Box::pin(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    let mut unpolled = Context::from_waker(Waker::noop());
+    assert!(next.as_mut().poll(&mut unpolled).is_pending());
+    let next = tokio::spawn(next);
+    // A lock passes on in the process within 10 ms.
     assert!(checks(&client, &guard).await);
-    let next = locks.lock("k").ttl(long()).wait(Wait::Forever);
-    let next = tokio::spawn(next.acquire());
-    // The task stands in the queue of the process.
-    tokio::time::sleep(WATCHED).await;
     let (key, fence): (_, i64) = (guard.key().to_owned(), guard.fencing_token().into());
     let sql = guard.check_sql().expect("on PostgreSQL");
     drop(guard);
