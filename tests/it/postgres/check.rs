@@ -158,7 +158,12 @@ async fn a_lock_of_several_keys_that_had_to_wait_is_not_checked_by_a_token_that_
     let held = taken(&other, "b", long()).await;
     let waiting = locks.lock_all(["a", "b"]).ttl(long()).wait(Wait::Forever);
     let waiting = tokio::spawn(waiting.acquire());
-    tokio::time::sleep(WATCHED).await;
+    let operator = other.operator("ops");
+    wait::eventually("it waits for the second key", async || {
+        let seen = operator.inspect("b").await.expect("an inspection");
+        seen.waiter_count() == 1
+    })
+    .await;
     held.release().await.expect("held");
     let both = its_turn(waiting).await;
     let refused = both.check_sql().expect_err("the keys have other tokens");
