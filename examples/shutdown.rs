@@ -2,8 +2,8 @@
 
 /// Returns a future that ends with the number of the signal that asks this process to stop.
 ///
-/// The handlers are installed at the call and not at the first poll. The shop calls it before it prints the opening line, so
-/// that no signal after that line is missed.
+/// The call installs the handlers, before the first poll. The shop makes the call before it prints its opening line. So the shop
+/// notices each signal that is sent behind that line.
 #[cfg(unix)]
 pub(crate) fn requested() -> impl Future<Output = u8> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -77,7 +77,8 @@ struct LeaseState {
     in_handoff: bool,
     /// Whether transactions of the application may check it. The store alone knows when they have ended.
     is_checked: bool,
-    /// Whether the lock of several keys has the token of another one of them.
+    /// Whether the store granted this key with another fencing token than that of its lock. A lock of several keys has the
+    /// highest token of its keys.
     has_token_of_another: bool,
     /// Tasks that wait for the loss of this lease, or for the answer of the store.
     waiting: WakerSet,

@@ -46,7 +46,7 @@ fn is_capital(name: &Ident) -> bool {
 pub(crate) fn borrows_mutably(pat: &Pat) -> bool {
     match pat {
         Pat::Ident(name) if name.by_ref.is_some() && name.mutability.is_some() => true,
-        // What a reference leads to is not in the value.
+        // The value holds only the reference.
         Pat::Reference(_) => false,
         _ => inside(pat).into_iter().any(borrows_mutably),
     }

@@ -18,7 +18,7 @@ pub(super) struct Memory {
     /// The decision of the handler, which overrides that of the layer.
     decided: Option<Remember>,
     kept: Option<Kept>,
-    /// What the release has passed on to the store: its name in metrics, and the number of bytes of an answer.
+    /// The record that the release has sent to the store: its name in metrics, and the number of bytes if it is an answer.
     stored: Option<(&'static str, Option<usize>)>,
     /// The database has the record of this operation.
     #[cfg(feature = "once")]

@@ -1,11 +1,21 @@
 //! Two statements in one trip to PostgreSQL: the second one is on its way before the first one is answered.
 
+use lock_core::OperationId;
 use lock_core::once::{Claimed, Tx, peek};
 use lock_tests::{Direction, Flow, Proxy, needs, wait};
 
 use super::altered::{Hooked, replaced};
 use super::postgres::Fresh;
 use super::suite::{Fixture, claim, done, effect};
+
+/// Waits until the server has committed the record.
+async fn is_committed(fixture: &Fresh, operation: OperationId) {
+    wait::eventually("the server commits", async || {
+        let found = peek(&fixture.db(), operation).await;
+        found.expect("an answer").is_some()
+    })
+    .await;
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn begin_and_claim_are_one_trip_and_completion_and_commit_another() {
@@ -39,11 +49,7 @@ async fn begin_and_claim_are_one_trip_and_completion_and_commit_another() {
     proxy.set(Direction::Replies, Flow::Hold);
     let operation = own.operation();
     let ending = tokio::spawn(async move { tx.complete_and_commit(&own, Some(b"2")).await });
-    wait::eventually("the server commits", async || {
-        let found = peek(&fixture.db(), operation).await;
-        found.expect("an answer").is_some()
-    })
-    .await;
+    is_committed(&fixture, operation).await;
     assert!(!ending.is_finished(), "no answer has come");
     proxy.pass();
     ending.await.expect("no panic").expect("a commit");
@@ -66,11 +72,7 @@ async fn a_commit_whose_statement_is_answered_by_a_pooler_that_lost_its_server_i
     proxy.set(Direction::Replies, Flow::Hold);
     let operation = own.operation();
     let ending = tokio::spawn(async move { tx.complete_and_commit(&own, Some(b"1")).await });
-    wait::eventually("the server commits", async || {
-        let found = peek(&fixture.db(), operation).await;
-        found.expect("an answer").is_some()
-    })
-    .await;
+    is_committed(&fixture, operation).await;
     let fields = b"SFATAL\0C08P01\0Mserver conn crashed?\0\0";
     let length = u32::try_from(4 + fields.len()).expect("a short message");
     let fatal = [&b"E"[..], &length.to_be_bytes(), fields].concat();

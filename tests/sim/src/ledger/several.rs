@@ -164,6 +164,20 @@ mod tests {
     use super::super::tests::{asks, calm, rules, with};
     use super::*;
 
+    /// Refuses a call, and returns the rules that this breaks.
+    fn broken(mut ledger: Ledger, plan: &Plan, call: usize) -> Vec<&'static str> {
+        ledger.calls[call].answer = Answer::Busy;
+        let refused = Refused {
+            call,
+            key: 0,
+            record: None,
+            is_cooling_down: false,
+            retry_after: None,
+        };
+        ledger.check_other_caller(plan, &refused);
+        rules(&ledger)
+    }
+
     #[test]
     fn a_call_may_meet_the_release_that_its_process_awaits() {
         // The call is refused so long behind the end of the owner, which has given its release up.
@@ -174,16 +188,7 @@ mod tests {
             (owner.answer, owner.left, owner.task) = (Answer::Granted, Some(3 * SECOND), 1);
             let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(4));
             ledger.calls[call].asked = 3 * SECOND + behind;
-            ledger.calls[call].answer = Answer::Busy;
-            let refused = Refused {
-                call,
-                key: 0,
-                record: None,
-                is_cooling_down: false,
-                retry_after: None,
-            };
-            ledger.check_other_caller(&calm(), &refused);
-            rules(&ledger)
+            broken(ledger, &calm(), call)
         };
         let rule = "busy though no other caller had to do with the key";
         assert!(refused(3 * MILLI).is_empty());
@@ -201,17 +206,7 @@ mod tests {
             (owner.answer, owner.answered) = (Answer::Granted, Some(SECOND + 100 * MILLI));
             (owner.left, owner.ended, owner.released) = (over, over, over);
             let call = asks(&mut ledger, Owning::Alone, Some(0), at, Some(at));
-            ledger.calls[call].answer = Answer::Busy;
-            let refused = Refused {
-                call,
-                key: 0,
-                record: None,
-                is_cooling_down: false,
-                retry_after: None,
-            };
-            let plan = with(Fault::Late { process, server: 0 });
-            ledger.check_other_caller(&plan, &refused);
-            rules(&ledger)
+            broken(ledger, &with(Fault::Late { process, server: 0 }), call)
         };
         let rule = "busy though no other caller had to do with the key";
         assert!(refused(0, 9).is_empty());
