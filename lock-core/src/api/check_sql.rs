@@ -14,7 +14,8 @@ impl LockHandle {
     /// fencing tokens. The manager must be connected to the same database, by `postgres://` (feature `postgres`).
     ///
     /// **Where in the transaction.** One query is enough, and it can be anywhere before the commit. At `REPEATABLE READ` and
-    /// `SERIALIZABLE` make it the first one: a lock that was renewed since the first statement fails it by the error 40001.
+    /// `SERIALIZABLE` make it the first one: a lock that was renewed since the first statement fails it by the error 40001. Do not
+    /// run it inside a savepoint that may be rolled back: the key is then free for the next owner.
     ///
     /// **Cost.** One round trip and the lock of one row. Renewals pass by the transaction. A release waits for it, and so do
     /// `force` and the next owner after the ttl. So commit before you release, keep the transaction short, and

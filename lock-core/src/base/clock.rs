@@ -12,7 +12,7 @@ use super::machine;
 use super::manual_clock::ManualClock;
 
 /// A point in time on the server's clock, in microseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(test, derive(Hash))]
 pub(crate) struct ServerTime(pub(crate) u64);
 

@@ -68,3 +68,11 @@ async fn a_standby_is_a_finding_until_commits_wait_for_it() {
     server.waits_for_a_standby();
     assert_eq!(found(&locks).await, []);
 }
+
+#[tokio::test]
+async fn commits_that_do_not_wait_for_the_standby_that_is_named_are_a_finding() {
+    needs!(postgres);
+    let settings = ["synchronous_standby_names=a", "synchronous_commit=local"];
+    let server = SqlServer::postgres_with(&[GOOD[0], settings[0], settings[1]]);
+    assert_eq!(found(&manager(server.url()).await).await, [UnsyncedLog]);
+}

@@ -200,3 +200,20 @@ async fn the_check_of_a_released_lock_finds_no_row() {
     let found = client.query_opt(sql, &[&key, &fence]).await;
     assert!(found.expect("an answer").is_none());
 }
+
+#[tokio::test]
+async fn several_keys_of_which_a_transaction_checks_one_are_busy() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
+    let client = client(&server).await;
+    let first = run_out(&locks).await;
+    assert!(checks(&client, &first).await);
+    for keys in [["k", "l"], ["j", "k"]] {
+        let both = other.lock_all(keys).ttl(long()).try_acquire().await;
+        assert!(both.expect("an answer").is_none(), "the key is checked");
+    }
+    client.batch_execute("COMMIT").await.expect("a commit");
+    let both = other.lock_all(["k", "l"]).ttl(long()).acquire().await;
+    both.expect("free").release().await.expect("held");
+}

@@ -1,6 +1,6 @@
 //! Tests a pooler that gives each transaction another connection.
 
-use lock_core::{LockManager, Wait};
+use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{Pooler, SqlServer, needs};
 
 use super::{is_refused, its_turn, long, manager, table, taken};
@@ -46,4 +46,20 @@ async fn behind_a_pooler_alone_waiters_ask_again_and_the_audit_says_so() {
     let findings = locks.audit().await.expect("an audit");
     let said: Vec<_> = findings.iter().map(ToString::to_string).collect();
     assert!(said.iter().any(|line| line.contains("pooler")), "{said:#?}");
+}
+
+/// Otherwise its settings would stay with connections of other clients, and its waiters would count on messages.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_of_which_the_url_says_nothing_is_misconfigured() {
+    needs!(postgres);
+    needs!(pgbouncer);
+    let server = SqlServer::postgres();
+    for settings in ["", "ignore_startup_parameters = options\n"] {
+        let pooler = Pooler::start_with(&server, 3, settings);
+        let error = LockManager::connect(&pooler.url())
+            .await
+            .expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
+        assert!(error.to_string().contains("`?listen="), "{error}");
+    }
 }

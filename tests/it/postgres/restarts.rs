@@ -9,7 +9,8 @@ use lock_core::{ErrorKind, LockManager, ReleaseMode, Wait};
 use lock_tests::{SqlServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{drains, its_turn, long, manager, table, taken};
+use super::table::row;
+use super::{DEFAULT, drains, its_turn, long, manager, table, taken};
 
 /// Returns a limit that is longer than a request may stay unanswered, with time for a busy machine.
 fn bounded() -> Duration {
@@ -132,4 +133,56 @@ async fn work_that_is_done_when_the_server_dies_keeps_its_result() {
         let outcome = timeout(bounded(), request.run(body)).await;
         assert_eq!(outcome.expect("bounded").expect("the body ran"), "done");
     }
+}
+
+/// A crash may lose the release of a permit, and the number of that write with it. SQL does here what such a crash does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_permit_stays_whose_write_has_the_number_of_one_that_a_crash_has_lost() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
+    let permit = |of: &LockManager| of.lock("k").ttl(long()).permits(3);
+    let [kept, released] = [
+        permit(&locks).acquire().await,
+        permit(&locks).acquire().await,
+    ];
+    let key = row(DEFAULT, "k");
+    server.sql("CREATE TABLE before AS SELECT * FROM lockkit.cell");
+    released.expect("free").release().await.expect("held");
+    let number = server.value(&format!("SELECT rev FROM lockkit.cell WHERE key = {key}"));
+    server.sql(&format!(
+        "UPDATE lockkit.cell c SET rev = b.rev, at = b.at, ends = b.ends, doc = b.doc FROM before b \
+         WHERE c.key = b.key AND c.key = {key}; SELECT setval('lockkit.revision', {number} - 1)"
+    ));
+    let theirs = permit(&other).acquire().await.expect("the third permit");
+    let again = server.value(&format!("SELECT rev FROM lockkit.cell WHERE key = {key}"));
+    assert_eq!(again, number, "the number is given again");
+    kept.expect("free").release().await.expect("held");
+    let _last = permit(&locks)
+        .acquire()
+        .await
+        .expect("the one that was released");
+    let more = permit(&locks).try_acquire().await.expect("an answer");
+    assert!(more.is_none(), "four owners have three permits");
+    theirs
+        .release()
+        .await
+        .expect("its owner has it all the time");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_of_an_earlier_time_gives_no_lower_token() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let locks = manager(server.url()).await;
+    let token = async |locks: &LockManager| {
+        let guard = taken(locks, "k", long()).await;
+        let token = guard.fencing_token();
+        guard.release().await.expect("held");
+        token
+    };
+    let before = token(&locks).await;
+    // As in a dump of the time before.
+    server.sql("SELECT setval('lockkit.revision', 1)");
+    assert!(token(&manager(server.url()).await).await > before);
 }

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use lock_core::Wait;
-use lock_tests::{SqlServer, needs};
+use lock_core::{FindingKind, Wait};
+use lock_tests::{Proxy, SqlServer, needs};
 use tokio::task::JoinSet;
 
-use super::{long, manager, table, taken};
+use super::{its_turn, listening_through, long, manager, table, taken};
 
 const WAITERS: usize = 100;
 const MANAGERS: usize = 50;
@@ -58,4 +58,36 @@ async fn fifty_managers_that_ask_at_once_all_get_the_lock() {
     }
     tasks.join_all().await;
     table(&server).is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_way_for_messages_that_admits_nobody_leaves_waiters_to_ask_again() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    let proxy = Proxy::to(server.address());
+    proxy.freeze();
+    let url = listening_through(&server, &proxy);
+    let (locks, other) = (manager(&url).await, manager(server.url()).await);
+    let guard = taken(&other, "k", long()).await;
+    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    guard.release().await.expect("held");
+    its_turn(waiter).await.release().await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_way_for_messages_that_leads_to_another_database_leaves_waiters_to_ask_again() {
+    needs!(postgres);
+    let server = SqlServer::postgres();
+    server.sql("CREATE DATABASE another");
+    let way = server.url().replace("/postgres", "/another");
+    assert_ne!(way, server.url());
+    let url = format!("{}?listen={way}", server.url());
+    let (locks, other) = (manager(&url).await, manager(server.url()).await);
+    let guard = taken(&other, "k", long()).await;
+    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    guard.release().await.expect("held");
+    its_turn(waiter).await.release().await.expect("held");
+    let findings = locks.audit().await.expect("an audit");
+    let mut kinds = findings.iter().map(lock_core::Finding::kind);
+    assert!(kinds.any(|kind| kind == FindingKind::MayNotSubscribe));
 }

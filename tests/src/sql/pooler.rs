@@ -22,9 +22,19 @@ impl Pooler {
     ///
     /// # Panics
     ///
-    /// When there is no pgbouncer (say [`needs!(pgbouncer)`](crate::needs) first), or when it does not start.
+    /// As [`start_with`](Self::start_with).
     #[track_caller]
     pub fn start(server: &SqlServer, connections: usize) -> Pooler {
+        Pooler::start_with(server, connections, "")
+    }
+
+    /// Starts a pooler with more settings, which are lines of its file.
+    ///
+    /// # Panics
+    ///
+    /// When there is no pgbouncer (say [`needs!(pgbouncer)`](crate::needs) first), or when it does not start.
+    #[track_caller]
+    pub fn start_with(server: &SqlServer, connections: usize, settings: &str) -> Pooler {
         let program = missing::pgbouncer().unwrap_or_else(|why| panic!("{why}"));
         let (port, folder) = (Port::free(), own_folder());
         let file = folder.path().join("pgbouncer.ini");
@@ -32,7 +42,7 @@ impl Pooler {
         let text = format!(
             "[databases]\n* = host=127.0.0.1 port={upstream} user=locks\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {number}\nunix_socket_dir =\n\
-             auth_type = any\npool_mode = transaction\ndefault_pool_size = {connections}\n"
+             auth_type = any\npool_mode = transaction\ndefault_pool_size = {connections}\n{settings}"
         );
         fs::write(&file, text).expect("a folder to write in");
         give_away(&file);

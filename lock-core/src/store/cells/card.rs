@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::codec::{card_bytes, card_of};
 use super::driver::CellStore;
-use super::{Cells, OwnerFence, Swap, Swapped};
+use super::{Cells, OwnerFence, Swap, Swapped, Written};
 use crate::base::clock::ServerTime;
 use crate::base::identity::Identity;
 use crate::base::machine::sleep;
@@ -26,11 +26,11 @@ impl<C: Cells> CellStore<C> {
         };
         let (key, bytes) = (format!("!h:{}", self.manager), card_bytes(&identity));
         let (key, bytes): (Arc<str>, Arc<[u8]>) = (key.into(), bytes.into());
-        let mut revision = 0;
+        let mut seen = Written::default();
         loop {
             let write = Swap {
                 key: Arc::clone(&key),
-                revision,
+                seen,
                 bytes: Arc::clone(&bytes),
                 ends: 0,
                 lasts: STAYS,
@@ -43,11 +43,11 @@ impl<C: Cells> CellStore<C> {
             };
             let pause = match self.cells.swap(vec![write]).await {
                 Ok(Swapped::Done(written)) => {
-                    revision = written.revision;
+                    seen = written;
                     REFRESH
                 }
                 Ok(Swapped::Changed(stored, _)) => {
-                    revision = stored.map_or(0, |stored| stored.written.revision);
+                    seen = stored.map_or(Written::default(), |stored| stored.written);
                     AGAIN
                 }
                 _ => AGAIN,

@@ -17,9 +17,13 @@ use crate::store::steps::{granted, lasts, outcome_of, step_of};
 use crate::store::{Extended, Extension, Failure, Operation, Outcome};
 
 /// How often an acquire asks for a key that a transaction checks, before it takes the key for held.
-const PATIENCE: u32 = 30;
-/// How soon a caller asks again for such a key.
-const CHECKED_FOR: u64 = 50;
+pub(super) const PATIENCE: u32 = 30;
+/// The refusal of such a key. Its caller asks again after 50 ms.
+pub(super) const CHECKED: Refused = Refused {
+    left: Some(50),
+    queued: false,
+    is_full: false,
+};
 
 /// Locks over cells.
 pub(crate) struct CellStore<C> {
@@ -112,7 +116,7 @@ impl<C: Cells> CellStore<C> {
                 if work.fact.is_some() {
                     return Ok(work.done(reply));
                 }
-                if work.acquires() && work.guess.revision != 0 {
+                if work.acquires() && work.guess.seen.revision != 0 {
                     // A first write finds out in one trip, and succeeds where the key is free by now.
                     work.guess = Guess::default();
                     continue;
@@ -147,16 +151,11 @@ impl<C: Cells> CellStore<C> {
                 }
                 Swapped::Changed(stored, now) => {
                     misses += 1;
-                    let before = work.guess.revision;
+                    let before = work.guess.seen;
                     self.learn(key, &mut work, stored, Some(now))?;
-                    let is_locked = before != 0 && work.guess.revision == before;
+                    let is_locked = before.revision != 0 && work.guess.seen == before;
                     if is_locked && misses > PATIENCE && work.acquires() {
-                        let reply = Reply::Busy(Refused {
-                            left: Some(CHECKED_FOR),
-                            queued: false,
-                            is_full: false,
-                        });
-                        return Ok(work.done(reply));
+                        return Ok(work.done(Reply::Busy(CHECKED)));
                     }
                     if is_locked {
                         pause(misses).await;
@@ -214,7 +213,7 @@ impl<C: Cells> CellStore<C> {
         let lasts = Duration::from_millis(ends.saturating_sub(at.0 / 1000));
         let guess = Guess {
             cell: Arc::clone(&cell),
-            revision,
+            seen: written,
         };
         let lasts = ours.then_some(lasts);
         self.guesses.note(key, guess, lasts, Clock::System.now());
@@ -238,7 +237,7 @@ pub(super) fn guess_of(stored: Option<Stored>) -> Result<Guess, Failure> {
     };
     Ok(Guess {
         cell: Arc::new(cell),
-        revision: written.revision,
+        seen: written,
     })
 }
 

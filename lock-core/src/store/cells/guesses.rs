@@ -1,11 +1,12 @@
 //! What this process believes the store to have.
 //!
-//! A belief that is wrong costs a round trip and nothing else, because each write compares the number of the write before.
+//! A belief that is wrong costs a round trip and nothing else, because each write compares the write before.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::Written;
 use super::codec::Cell;
 use crate::base::clock::Moment;
 use crate::base::sync::lock;
@@ -13,12 +14,11 @@ use crate::base::sync::lock;
 /// For how long a key is remembered that this process neither holds nor waits for.
 const KEPT: Duration = Duration::from_secs(1);
 
-/// The state of a key, and the number of the write that made it. 0: the store has nothing about the key, or what it has is
-/// over.
+/// The state of a key, and the write that made it. Number 0: the store has nothing about the key, or what it has is over.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Guess {
     pub(super) cell: Arc<Cell>,
-    pub(super) revision: u64,
+    pub(super) seen: Written,
 }
 
 #[derive(Default)]
@@ -59,16 +59,19 @@ mod tests {
     fn a_key_of_others_is_forgotten_after_a_second_and_one_of_this_process_at_its_end() {
         let (guesses, now) = (Guesses::default(), Moment(1_000_000_000));
         let guess = |revision| Guess {
-            revision,
+            seen: Written {
+                revision,
+                ..Written::default()
+            },
             ..Guess::default()
         };
         let minute = Some(Duration::from_secs(60));
         guesses.note(&"theirs".into(), guess(1), None, now);
         guesses.note(&"ours".into(), guess(2), minute, now);
         let later = now + KEPT;
-        assert_eq!(guesses.of("theirs", now).revision, 1);
-        assert_eq!(guesses.of("theirs", later).revision, 0);
-        assert_eq!(guesses.of("ours", later).revision, 2);
+        assert_eq!(guesses.of("theirs", now).seen.revision, 1);
+        assert_eq!(guesses.of("theirs", later).seen.revision, 0);
+        assert_eq!(guesses.of("ours", later).seen.revision, 2);
         for number in 0..1_000 {
             let then = now + 2 * KEPT * number;
             guesses.note(&format!("{number}").into(), guess(3), None, then);

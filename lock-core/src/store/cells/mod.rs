@@ -5,8 +5,8 @@
 //! process was faster, the store answers with the document that it has, and the step runs again. So a free lock costs one
 //! round trip, and no code runs in the store.
 //!
-//! A write names the number of the write before it, and no number is used twice. So a copy of a write that arrives late
-//! changes nothing, unless it is the first one of a key: a store refuses that after a while.
+//! A write names the write before it by its number and its time, and no two writes have both. So a copy of a write that
+//! arrives late changes nothing, unless it is the first one of a key: a store refuses that after a while.
 
 #[cfg(lock_sim)]
 pub mod by_words;
@@ -95,8 +95,8 @@ pub(crate) fn page(keys: Vec<Arc<str>>, last: Option<Arc<str>>) -> Scanned {
 /// One change of a key.
 pub(crate) struct Swap {
     pub(crate) key: Arc<str>,
-    /// The number of the write before. 0: the key is absent, or what it has is over.
-    pub(crate) revision: u64,
+    /// The write before. Number 0: the key is absent, or what it has is over.
+    pub(crate) seen: Written,
     pub(crate) bytes: Arc<[u8]>,
     /// The time from which on the document says nothing: the later of a time of the store's clock, and one that is counted
     /// from this write, both in microseconds. 0: no such time.
@@ -129,9 +129,10 @@ pub(crate) enum OwnerFence {
 }
 
 /// A write that was done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// A number that no other write has or will have. Those of one key rise.
+    /// Those of one key rise. A store that loses a write that may be lost may give its number to another write at a later time,
+    /// but it never does so with the number of a write that gives a key to somebody.
     pub(crate) revision: u64,
     pub(crate) at: ServerTime,
 }

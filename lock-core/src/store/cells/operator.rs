@@ -49,8 +49,8 @@ impl<C: Cells> CellStore<C> {
         document.settle(millis);
         document.settle_shares(millis);
         // No owner has used a higher number so far.
-        let mark = (guess.revision * PASSES).saturating_add(PASSES - 1);
-        let mark = if guess.revision == 0 { 0 } else { mark };
+        let mark = (guess.seen.revision * PASSES).saturating_add(PASSES - 1);
+        let mark = if guess.seen.revision == 0 { 0 } else { mark };
         Ok(inspected(&document, mark, read.now))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::codec::Change;
-use super::driver::{CellStore, guess_of, pause};
+use super::driver::{CHECKED, CellStore, PATIENCE, guess_of, pause};
 use super::guesses::Guess;
 use super::work::swap_of;
 use super::{Cells, Read, Swap, Swapped};
@@ -56,7 +56,19 @@ impl<C: Cells> CellStore<C> {
                 pause(misses).await;
             }
             let Read { stored, now } = self.cells.read(&keys).await?;
+            let before = std::mem::take(&mut guesses);
             guesses = stored.into_iter().map(guess_of).collect::<Result<_, _>>()?;
+            let is_same = before
+                .iter()
+                .map(|it| it.seen)
+                .eq(guesses.iter().map(|it| it.seen));
+            // A transaction may check a key of which there is a row.
+            let checked = guesses.iter().position(|it| it.seen.revision != 0);
+            if let Some(index) = checked.filter(|_| is_same && misses > PATIENCE) {
+                let document = &guesses[index].cell.document;
+                let refusal = refusal(document, &CHECKED, all.leases[index].1, now);
+                return Ok(Outcome::BusyAt(index, refusal));
+            }
             fact = Some(now);
         }
     }

@@ -50,11 +50,10 @@ impl Shared {
 
     fn fits(&self, swap: &Swap) -> bool {
         match self.rows.get(&swap.key) {
-            None => swap.revision == 0,
-            Some(row) if swap.revision == 0 => row.ends <= self.micros,
+            None => swap.seen.revision == 0,
+            Some(row) if swap.seen.revision == 0 => row.ends <= self.micros,
             Some(row) => {
-                row.stored.written.revision == swap.revision
-                    && (swap.now.0..swap.until.0).contains(&self.micros)
+                row.stored.written == swap.seen && (swap.now.0..swap.until.0).contains(&self.micros)
             }
         }
     }

@@ -131,14 +131,14 @@ pub(super) fn swap_of(
     let until = until.map_or(u64::MAX, |last| last.saturating_add(1).saturating_mul(1000));
     Swap {
         key: Arc::clone(key),
-        revision: guess.revision,
+        seen: guess.seen,
         bytes: encoded.bytes.into(),
         ends: encoded.ends,
         lasts: encoded.lasts,
         now: change.now,
         until: ServerTime(until),
         fence: owner_fence(after),
-        ends_a_hold: guess.revision == 0 || !owners(&guess.cell.document).all(stays),
+        ends_a_hold: guess.seen.revision == 0 || !owners(&guess.cell.document).all(stays),
         may_be_lost: false,
         pushes,
     }

@@ -14,8 +14,10 @@ const FAR_APART: Duration = Duration::from_secs(10);
 const DANGERS: [(FindingKind, &str, &str); 6] = [
     (
         FindingKind::UnsyncedLog,
-        "current_setting('fsync') = 'off' OR current_setting('synchronous_commit') = 'off'",
-        "a crash of the server loses the last locks, because `fsync` or `synchronous_commit` is off for this role; set both to on",
+        "current_setting('fsync') = 'off' OR current_setting('synchronous_commit') = 'off' \
+         OR current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') AND current_setting('synchronous_standby_names') <> ''",
+        "a crash of the server, or a failover, loses the last locks, because `fsync` or `synchronous_commit` is not `on` for this \
+         role; set both to on",
     ),
     (
         FindingKind::AsynchronousStandby,
@@ -36,8 +38,7 @@ const DANGERS: [(FindingKind, &str, &str); 6] = [
     ),
     (
         FindingKind::EndlessTransactions,
-        // That of a new session, because this one has its own.
-        "(SELECT reset_val = '0' FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout')",
+        "current_setting('idle_in_transaction_session_timeout') = '0'",
         "`idle_in_transaction_session_timeout` is 0 for this database, so the transaction of a stopped process keeps old rows, \
          and a key that it has checked, for ever; set it to a few minutes",
     ),
@@ -84,7 +85,7 @@ impl PostgresCells {
         if *self.listening.borrow() != Some(true) {
             found(
                 FindingKind::MayNotSubscribe,
-                "no messages arrive, so waiters poll a lock; behind a pooler name a direct way by `?listen=`",
+                "no messages arrive, so waiters poll a lock; behind a pooler name a direct way to the same database by `?listen=`",
             );
         }
         let away = clock.difference();

@@ -186,7 +186,7 @@ impl PostgresCells {
             &connection.client,
             &[
                 &keys,
-                &numbers(|swap| number(swap.revision)),
+                &numbers(|swap| number(swap.seen.revision)),
                 &bytes,
                 &numbers(|swap| number(swap.ends)),
                 &numbers(|swap| number(swap.lasts)),
@@ -197,6 +197,7 @@ impl PostgresCells {
                 &may_be_lost,
                 &numbers(|swap| number(swap.now.0)),
                 &numbers(|swap| number(swap.until.0)),
+                &numbers(|swap| number(swap.seen.at.0)),
             ],
         )
         .await
@@ -260,10 +261,7 @@ impl Drop for Sent<'_> {
 /// Returns the messages of writes without an answer, which the server may have done, or may still do. No other process sends
 /// them. They tell a waiter to ask, because the key may not be its own.
 fn doubtful_texts(swaps: &[Swap]) -> impl Iterator<Item = (String, String)> + '_ {
-    let unknown = Written {
-        revision: 0,
-        at: ServerTime(0),
-    };
+    let unknown = Written::default();
     swaps.iter().flat_map(move |it| texts_of(it, unknown, true))
 }
 
@@ -283,7 +281,7 @@ mod tests {
         let to = token.address();
         Swap {
             key: "k".into(),
-            revision: 1,
+            seen: Written::default(),
             bytes: Vec::new().into(),
             ends: 0,
             lasts: 0,
@@ -319,7 +317,7 @@ mod tests {
             outbox: &outbox,
             group: vec![Pending { swaps, answer }],
         });
-        let (_, texts) = outbox.next();
+        let (_, texts) = outbox.next(9);
         assert_eq!(texts, [format!("n 2000 0 {token} 6b")]);
     }
 }

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio_postgres::{AsyncMessage, Client, Config};
 
-use super::failure::not_connected;
-use super::statements::Statements;
+use super::failure::{POOLER, not_connected};
+use super::statements::{Statements, first_text};
 use super::{PostgresUrl, Tls, schema};
 use crate::base::machine::{self, JoinHandle};
 use crate::store::Failure;
 
 /// Settings of a session that no other client gets afterwards. An insert waits for another one of the same key.
-const SESSION: &str = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '2s'; \
-                       SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = 0; SET jit = off; \
-                       SET plan_cache_mode = force_generic_plan";
+const SESSION: &str = "-c default_transaction_isolation=read\\ committed -c lock_timeout=2s -c statement_timeout=5s -c jit=off \
+                       -c plan_cache_mode=force_generic_plan";
+/// One of them, by which the server says whether it has got them.
+const LOCK_TIMEOUT: &str = "2s";
 
 /// A connection that is ready for work.
 pub(super) struct Connection {
@@ -55,9 +56,16 @@ impl Connection {
                 warned.fetch_add(1, Ordering::Relaxed);
             }
         };
-        let (client, driver) = open(&url.config, tls, hear).await?;
+        let mut config = url.config.clone();
         if !url.is_pooled() {
-            client.batch_execute(SESSION).await?;
+            config.options(SESSION);
+        }
+        let (client, driver) = open(&config, tls, hear).await?;
+        if !url.is_pooled() {
+            let setting = first_text(&client, "SELECT current_setting('lock_timeout')").await?;
+            if setting.as_deref() != Some(LOCK_TIMEOUT) {
+                return Err(Failure::misconfigured(POOLER));
+            }
         }
         schema::prepare(&client).await?;
         let mut sql = Statements::new();

@@ -10,6 +10,9 @@ use tokio_postgres::error::SqlState;
 use crate::base::tls_refusal;
 use crate::store::Failure;
 
+pub(super) const POOLER: &str = "the server of the URL does not take the settings of a session, so it is a pooler, such as pgbouncer; \
+    name a way past it for the connection that listens (`?listen=postgres://…`), or say that there is a pooler (`?prepare=off`)";
+
 /// What an error says about the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
@@ -79,6 +82,8 @@ pub(super) fn not_connected(error: Error) -> Failure {
         None => {
             Failure::refused("no PostgreSQL server of the URL can be reached that takes writes")
         }
+        // A startup parameter that it does not know. A server knows all that the kit sends.
+        Some("08P01") => Failure::misconfigured(POOLER),
         // No request was sent.
         Some(_) => Failure {
             ambiguous: false,

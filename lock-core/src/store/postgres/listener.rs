@@ -3,11 +3,13 @@
 //! Its session holds an advisory lock with the address of the manager for as long as it listens. A statement that hands a key
 //! over asks whether that lock is free: then nobody listens there. The server frees the lock with the session.
 
+use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::connection::{Driver, open};
-use super::{Link, PostgresCells, channel};
-use crate::base::machine::sleep;
+use super::statements::Sql;
+use super::{Link, PostgresCells, SLOW, channel};
+use crate::base::machine::{sleep, timeout};
 use crate::lease::backoff::pause_after_failure;
 use crate::store::cells::message;
 use crate::store::{Event, Events, Failure};
@@ -53,7 +55,11 @@ impl PostgresCells {
             }
         };
         self.connection().await?;
-        let (client, driver) = open(self.ways().await?.listening(), &self.tls, hear).await?;
+        let ways = self.ways().await?;
+        let opened = open(ways.listening(), &self.tls, hear);
+        // Whoever connects the manager waits for the end of the first attempt.
+        let opened = timeout(self.connect_timeout / 2, opened).await;
+        let (client, driver) = opened.unwrap_or_else(|_| Err(Failure::refused(SLOW)))?;
         let (address, channel) = (u64::from(self.manager).cast_signed(), channel(self.manager));
         // The lock may be that of an earlier session, which the server has not noticed to be gone.
         let listen = format!(
@@ -61,6 +67,13 @@ impl PostgresCells {
              SET tcp_keepalives_count = 3; LISTEN \"{channel}\"; SELECT pg_advisory_lock({address})"
         );
         client.batch_execute(&listen).await?;
-        Ok((client, driver))
+        let is_free = Sql::new("SELECT pg_try_advisory_xact_lock_shared($1)", &[Type::INT8]);
+        let rows = self.ask(&is_free, &[&address]).await?;
+        match rows.first().map(|row| row.try_get(0)) {
+            Some(Ok(false)) => Ok((client, driver)),
+            _ => Err(Failure::misconfigured(
+                "`listen` of the URL leads to another database, or to another server, than the URL",
+            )),
+        }
     }
 }

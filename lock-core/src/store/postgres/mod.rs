@@ -4,8 +4,8 @@
 //!
 //! # Repeats and late copies
 //!
-//! A statement names the number of the write that it has seen, so a copy does nothing. The first write of a key names none.
-//! It refuses itself 3 s after it was sent, by the clock of the server.
+//! A statement names the write that it has seen, so a copy does nothing. The first write of a key names none. It refuses itself
+//! 3 s after it was sent, by the clock of the server.
 //!
 //! # What a failover loses
 //!
@@ -57,6 +57,7 @@ use crate::lease::backoff::pause_after_failure;
 
 /// The pause before a connection that broke is made again.
 const AGAIN: Duration = Duration::from_millis(50);
+const SLOW: &str = "PostgreSQL did not admit the connection in time";
 /// The keys of one page of a listing.
 const PAGE: usize = 1_000;
 
@@ -106,11 +107,7 @@ impl PostgresCells {
         let mut failures = 0;
         loop {
             let opened = timeout(self.connect_timeout, self.connect()).await;
-            let opened = opened.unwrap_or_else(|_| {
-                Err(Failure::refused(
-                    "PostgreSQL did not admit the connection in time",
-                ))
-            });
+            let opened = opened.unwrap_or_else(|_| Err(Failure::refused(SLOW)));
             match opened {
                 Ok((connection, mut driver)) => {
                     failures = 0;
@@ -291,7 +288,15 @@ impl Cells for PostgresCells {
     }
 
     fn told(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.queue.outbox.is_sent())
+        Box::pin(async move {
+            let mut link = self.link.subscribe();
+            tokio::select! {
+                biased;
+                () = self.queue.outbox.is_sent() => {}
+                // The next connection sends them.
+                _ = link.wait_for(|link| matches!(link, Link::Down(_))) => {}
+            }
+        })
     }
 
     fn clock(&self) -> ServerTime {
@@ -325,5 +330,26 @@ fn channel(address: Address) -> String {
 impl Debug for PostgresCells {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresCells").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_message_stays_while_no_connection_is_made_and_nobody_waits_for_it() {
+        // Nobody listens on this port.
+        let url = PostgresUrl::parse("postgres://locks@127.0.0.1:1/locks").expect("a URL");
+        let tls = url.tls().expect("TLS");
+        let cells = PostgresCells::new(url, tls, &Settings::default(), Address::random());
+        let outbox = &cells.queue.outbox;
+        outbox.add([("channel".to_owned(), "text".to_owned())].into_iter());
+        tokio::select! {
+            () = cells.keep_connected() => {}
+            () = cells.told() => {}
+        }
+        assert!(matches!(*cells.link.borrow(), Link::Down(_)));
+        assert_eq!(outbox.next(9).1, ["text"]);
     }
 }

@@ -12,6 +12,8 @@ use crate::store::cells::{Stored, Swap, Swapped};
 
 /// The most swaps in one statement. It waits for the slowest of them.
 const MOST: usize = 64;
+/// The bytes of documents at which a statement is full. A renewal behind large records waits for no more of them.
+const FULL: usize = 256 << 10;
 
 /// The swaps that wait for their turn, and the messages behind those that are done.
 #[derive(Default)]
@@ -45,7 +47,6 @@ impl Queue {
             for pending in std::mem::take(&mut *lock(&self.pending)) {
                 let _ = pending.answer.send(Err(failure.clone()));
             }
-            self.outbox.clear();
             self.bell.notified().await;
         }
     }
@@ -54,7 +55,7 @@ impl Queue {
     pub(super) fn take(&self) -> Vec<Pending> {
         let mut pending = lock(&self.pending);
         let mut keys = HashSet::new();
-        let (mut taken, mut left) = (Vec::new(), Vec::new());
+        let (mut taken, mut left, mut bytes) = (Vec::new(), Vec::new(), 0);
         for one in pending.drain(..) {
             if one.answer.is_closed() {
                 continue;
@@ -62,8 +63,11 @@ impl Queue {
             // A key that waits keeps its order.
             let is_free = one.swaps.iter().all(|swap| !keys.contains(&swap.key));
             keys.extend(one.swaps.iter().map(|swap| Arc::clone(&swap.key)));
-            match is_free && taken.len() < MOST {
-                true => taken.push(one),
+            match is_free && taken.len() < MOST && bytes < FULL {
+                true => {
+                    bytes += one.swaps.iter().map(|swap| swap.bytes.len()).sum::<usize>();
+                    taken.push(one);
+                }
                 false => left.push(one),
             }
         }
@@ -78,7 +82,7 @@ impl Queue {
             let mut swaps = one.swaps.iter();
             let newest = swaps.find_map(|swap| {
                 let newest = newest.get(&swap.key);
-                newest.filter(|newest| newest.written.revision > swap.revision)
+                newest.filter(|newest| newest.written.revision > swap.seen.revision)
             });
             match newest {
                 Some(newest) => drop(one.answer.send(Ok(Swapped::Outrun(newest.clone())))),
@@ -116,7 +120,7 @@ mod tests {
     fn swap(key: &str, revision: u64) -> Swap {
         Swap {
             key: key.into(),
-            revision,
+            seen: written(revision),
             bytes: Vec::new().into(),
             ends: 0,
             lasts: 0,
@@ -160,6 +164,29 @@ mod tests {
         let left = is_outrun.iter().filter(|it| !**it).count();
         assert_eq!(lock(&queue.pending).len(), left);
         is_outrun
+    }
+
+    #[test]
+    fn a_statement_ends_behind_a_quarter_of_a_mebibyte_and_after_64_swaps() {
+        let queue = Queue::default();
+        let mut answers = Vec::new();
+        let mut waits = |key: usize, bytes: usize| {
+            let (answer, answered) = oneshot::channel();
+            answers.push(answered);
+            let mut swap = swap(&format!("k{key}"), 0);
+            swap.bytes = vec![0; bytes].into();
+            let swaps = vec![swap];
+            lock(&queue.pending).push(Pending { swaps, answer });
+        };
+        for key in 0..5 {
+            waits(key, 100 << 10);
+        }
+        let taken = [queue.take().len(), queue.take().len(), queue.take().len()];
+        assert_eq!(taken, [3, 2, 0]);
+        for key in 0..65 {
+            waits(key, 10);
+        }
+        assert_eq!([queue.take().len(), queue.take().len()], [64, 1]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use tokio_postgres::Client;
 
 use super::failure::{Class, class_of, code};
-use super::statements::NOW;
+use super::statements::{NOW, first_text};
 use crate::base::error::{Error, ErrorKind};
 use crate::store::Failure;
 
@@ -34,11 +34,16 @@ const HISTORY: &str = "!history";
 const SETUP: i64 = 0x6c6f_636b_6b69_7400;
 /// By so much the numbers rise at a promotion. A standby that was promoted may lack as many writes of its primary.
 const LOST: i64 = 1 << 24;
+/// The numbers of a second, if there is one for each 64 microseconds.
+const SECOND: i64 = 1_000_000 / super::PASSES.cast_signed();
 
 /// Creates what is missing, and sees to it that the numbers of writes are above all that the database has ever given.
+///
+/// The numbers rise to the clock at each connection. No server does so many writes in a second that they overtake the clock. So a
+/// dump or a disk of an earlier time gives no number twice. At a promotion the clock may be behind that of the old primary.
 pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
     let kind = "SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass('lockkit.cell')";
-    match text(client, kind).await?.as_deref() {
+    match first_text(client, kind).await?.as_deref() {
         None => create(client).await?,
         Some("p") => {}
         Some(_) => {
@@ -48,25 +53,32 @@ pub(super) async fn prepare(client: &Client) -> Result<(), Failure> {
             ));
         }
     }
-    // A promotion begins another timeline, and a database that was restored has another identity, or another timeline too.
+    // A promotion begins another timeline.
     let now = "SELECT (SELECT system_identifier FROM pg_control_system()) || '/' || \
                left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)";
-    let history = match text(client, now).await {
+    let history = match first_text(client, now).await {
         Ok(history) => history.unwrap_or_default(),
         // A service of a cloud may withhold these functions. It then has no replicas of the usual kind.
-        Err(failure) if failure.is_final() => return Ok(()),
+        Err(failure) if failure.is_final() => String::new(),
         Err(failure) => return Err(failure),
     };
-    let recorded =
-        format!("SELECT encode(doc, 'escape') FROM lockkit.cell WHERE key = '{HISTORY}'");
-    if text(client, &recorded).await?.as_deref() == Some(history.as_str()) {
+    let behind = format!(
+        "coalesce((SELECT last_value FROM pg_sequences WHERE schemaname = 'lockkit' AND sequencename = 'revision'), 0) \
+         < {NOW} / {} - {SECOND}",
+        super::PASSES
+    );
+    let recorded = format!(
+        "SELECT encode(doc, 'escape') FROM lockkit.cell WHERE key = '{HISTORY}' AND NOT ({behind})"
+    );
+    if first_text(client, &recorded).await?.as_deref() == Some(history.as_str()) {
         return Ok(());
     }
     let raise = alone(&format!(
-        "SELECT setval('lockkit.revision', greatest(nextval('lockkit.revision') + {LOST}, {NOW} / {passes})) \
-         WHERE NOT EXISTS (SELECT FROM lockkit.cell WHERE key = '{HISTORY}' AND doc = '{history}'); \
-         INSERT INTO lockkit.cell (key, rev, at, ends, doc) VALUES ('{HISTORY}', 1, {NOW}, {never}, '{history}') \
-         ON CONFLICT (key) DO UPDATE SET doc = excluded.doc;",
+        "SELECT setval('lockkit.revision', greatest(nextval('lockkit.revision') + lost, {NOW} / {passes})) \
+         FROM (SELECT CASE WHEN EXISTS (SELECT FROM lockkit.cell WHERE key = '{HISTORY}' AND doc = '{history}') \
+         THEN 0 ELSE {LOST} END AS lost) AS it WHERE lost > 0 OR {behind}; \
+         INSERT INTO lockkit.cell AS c (key, rev, at, ends, doc) VALUES ('{HISTORY}', 1, {NOW}, {never}, '{history}') \
+         ON CONFLICT (key) DO UPDATE SET doc = excluded.doc WHERE c.doc <> excluded.doc;",
         passes = super::PASSES,
         never = i64::MAX,
     ));
@@ -91,11 +103,4 @@ async fn create(client: &Client) -> Result<(), Failure> {
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// The first column of the first row, without a prepared statement.
-async fn text(client: &Client, query: &str) -> Result<Option<String>, Failure> {
-    let rows = client.query_typed(query, &[]).await?;
-    let first = rows.first().map(|row| row.try_get(0));
-    first.transpose().map_err(|_| Failure::not_understood())
 }

@@ -5,6 +5,8 @@
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
+use crate::store::Failure;
+
 /// The clock of the server in microseconds of Unix time.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 /// The last column of a statement that gives no key to anybody. It need not wait for the disk.
@@ -48,8 +50,15 @@ impl Sql {
     }
 }
 
+/// The first column of the first row, without a prepared statement.
+pub(super) async fn first_text(client: &Client, query: &str) -> Result<Option<String>, Failure> {
+    let rows = client.query_typed(query, &[]).await?;
+    let first = rows.first().map(|row| row.try_get(0));
+    first.transpose().map_err(|_| Failure::not_understood())
+}
+
 /// The types of the parameters of [`swap`].
-const SWAP: [Type; 12] = [
+const SWAP: [Type; 13] = [
     Type::BYTEA_ARRAY,
     Type::INT8_ARRAY,
     Type::BYTEA_ARRAY,
@@ -60,6 +69,7 @@ const SWAP: [Type; 12] = [
     Type::INT8_ARRAY,
     Type::INT8,
     Type::BOOL,
+    Type::INT8_ARRAY,
     Type::INT8_ARRAY,
     Type::INT8_ARRAY,
 ];
@@ -127,19 +137,22 @@ enum How {
 /// Swaps: $1 keys, $2 numbers of the writes before, $3 documents, $4 ends by the clock, $5 ends counted from the write,
 /// $6 fencing tokens (-1: none, 0: that of this write), $7 and $8 the receivers that must listen, with the places of their
 /// swaps, $9 when the first write of a key is too late, $10 whether the writes may be lost, $11 what the writer takes for the
-/// time, $12 when something is over that the writer has seen.
+/// time, $12 when something is over that the writer has seen, $13 times of the writes before.
 ///
 /// A row that another process has locked is passed over, so that one key never keeps the others of a manager waiting. The
 /// number of a write is taken when its row is locked, so the numbers of a key rise.
+///
+/// The sequence forgets its last numbers with the commits that a crash loses, so the write before is known by its time, too.
 fn swap(how: How) -> String {
     let strength = match how {
         How::Keeping => "NO KEY UPDATE",
         How::Ending | How::Together => "UPDATE",
     };
-    let (next, above, gate, failing) = match how {
-        How::Keeping | How::Ending => ("nextval('lockkit.revision')", "true", "true", ""),
+    let (next, now, above, gate, failing) = match how {
+        How::Keeping | How::Ending => ("nextval('lockkit.revision')", NOW, "true", "true", ""),
         How::Together => (
             "(SELECT next FROM one)",
+            "(SELECT now FROM one)",
             // Another write may have taken a higher number while this one waited.
             "c.rev < (SELECT next FROM one)",
             "(SELECT count(*) FROM found) + (SELECT count(*) FROM fresh) = cardinality($1)",
@@ -154,21 +167,23 @@ fn swap(how: How) -> String {
     format!(
         "WITH want AS MATERIALIZED (\
             SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], \
-            $11::bigint[], $12::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, i)\
+            $11::bigint[], $12::bigint[], $13::bigint[]) \
+            WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, at, i)\
         ), one AS MATERIALIZED (\
-            SELECT nextval('lockkit.revision') AS next\
+            SELECT nextval('lockkit.revision') AS next, {NOW} AS now\
         ), deaf AS MATERIALIZED (\
             SELECT e.i, e.ear FROM unnest($7::bigint[], $8::bigint[]) AS e(i, ear) \
             WHERE pg_try_advisory_xact_lock_shared(e.ear)\
         ), found AS MATERIALIZED (\
-            SELECT w.*, c.old, {next} AS next, {NOW} AS now FROM want w, LATERAL (\
+            SELECT w.*, c.old, {next} AS next, {now} AS now FROM want w, LATERAL (\
                 SELECT c.rev AS old FROM lockkit.cell c \
                 WHERE c.key = w.key AND {above} \
-                AND (c.rev = w.rev AND w.since <= {NOW} AND {NOW} < w.until OR w.rev = 0 AND c.ends <= {NOW} AND {NOW} < $9) \
+                AND (c.rev = w.rev AND c.at = w.at AND w.since <= {NOW} AND {NOW} < w.until \
+                OR w.rev = 0 AND c.ends <= {NOW} AND {NOW} < $9) \
                 FOR {strength} SKIP LOCKED\
             ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)\
         ), fresh AS MATERIALIZED (\
-            SELECT w.*, {next} AS next, {NOW} AS now FROM want w \
+            SELECT w.*, {next} AS next, {now} AS now FROM want w \
             WHERE w.rev = 0 AND {NOW} < $9 AND NOT EXISTS (SELECT FROM lockkit.cell c WHERE c.key = w.key) \
             AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)\
         ), changed AS (\

@@ -14,12 +14,13 @@ impl Kind {
             Self::Read => &[Int8, Int8, Bytea, Int8, Int8],
             Self::Notify => &[Void, Text],
             Self::Tell => &[Bool, Void],
+            Self::Hears => &[Bool],
             Self::Clock => &[Int8],
             Self::List | Self::ListBehind => &[Bytea, Bool],
             Self::Sweep => &[Bytea, Text],
-            Self::Persistence | Self::History | Self::Recorded => &[Text],
+            Self::Session | Self::Persistence | Self::History | Self::Recorded => &[Text],
             Self::Findings => &[Int8, Bool, Bool, Bool, Bool, Bool, Bool],
-            Self::Ping | Self::Session | Self::Create | Self::Raise | Self::Listen => &[],
+            Self::Ping | Self::Create | Self::Raise | Self::Listen => &[],
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Bytes;
+use super::run::PASSES;
 use crate::world::MILLI;
 
 /// A commit that did not wait for the disk is on it after this time: three turns of the process that writes the log.
@@ -21,6 +22,15 @@ pub struct Row {
     pub doc: Bytes,
 }
 
+/// A change of a row.
+#[derive(Clone, Debug)]
+struct Change {
+    when: u64,
+    key: Bytes,
+    before: Option<Row>,
+    sequence_before: i64,
+}
+
 /// The table, its sequence, and what of them a crash loses.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -30,8 +40,10 @@ pub struct Table {
     pub history: u64,
     rows: BTreeMap<Bytes, Row>,
     sequence: i64,
-    /// Changes that are not on the disk: when, the key, and the row before.
-    unflushed: Vec<(u64, Bytes, Option<Row>)>,
+    /// The sequence at the last change.
+    sequence_then: i64,
+    /// Changes that are not on the disk.
+    unflushed: Vec<Change>,
     /// The version of a row before its last change, and when that was.
     before: BTreeMap<Bytes, (u64, Option<Row>)>,
     changed: Vec<Bytes>,
@@ -44,6 +56,7 @@ impl Table {
             history,
             rows: BTreeMap::new(),
             sequence: 0,
+            sequence_then: 0,
             unflushed: Vec::new(),
             before: BTreeMap::new(),
             changed: Vec::new(),
@@ -71,8 +84,15 @@ impl Table {
         self.sequence
     }
 
+    /// A commit that waits for the disk sets the sequence.
     pub(super) fn set_sequence(&mut self, number: i64) {
         self.sequence = number;
+        self.sequence_then = number;
+    }
+
+    /// Returns whether the sequence is behind the clock by more than a second.
+    pub(super) fn is_behind(&self, micros: i64) -> bool {
+        self.sequence < (micros - 1_000_000) / PASSES
     }
 
     /// Writes or deletes a row.
@@ -82,7 +102,13 @@ impl Table {
             None => self.rows.remove(key),
         };
         self.before.insert(key.to_vec(), (now, before.clone()));
-        self.unflushed.push((now, key.to_vec(), before));
+        self.unflushed.push(Change {
+            when: now,
+            key: key.to_vec(),
+            before,
+            sequence_before: self.sequence_then,
+        });
+        self.sequence_then = self.sequence;
         self.changed.push(key.to_vec());
     }
 
@@ -93,19 +119,24 @@ impl Table {
 
     /// How many of the last changes are not on the disk for sure.
     pub(super) fn unflushed(&mut self, now: u64) -> usize {
-        self.unflushed.retain(|(at, ..)| now - at < FLUSHED);
+        self.unflushed.retain(|change| now - change.when < FLUSHED);
         self.unflushed.len()
     }
 
-    /// Loses all changes that are not on the disk but the first ones.
+    /// Loses all changes that are not on the disk but the first ones, and the numbers that were given with them and after them.
+    ///
+    /// A server writes the sequence to its log for 32 numbers at once, and for the first number behind each checkpoint. Here there
+    /// is a checkpoint before each change.
     pub(super) fn lose(&mut self, kept: usize) {
-        for (_, key, before) in self.unflushed.drain(kept..).rev() {
-            match before {
-                Some(row) => drop(self.rows.insert(key.clone(), row)),
-                None => drop(self.rows.remove(&key)),
+        for change in self.unflushed.drain(kept..).rev() {
+            match change.before {
+                Some(row) => drop(self.rows.insert(change.key.clone(), row)),
+                None => drop(self.rows.remove(&change.key)),
             }
-            self.changed.push(key);
+            self.changed.push(change.key);
+            self.sequence = change.sequence_before;
         }
+        self.sequence_then = self.sequence;
         self.unflushed.clear();
         self.before.clear();
     }

@@ -14,7 +14,7 @@ const HISTORY: &[u8] = b"!history";
 /// By so much the numbers rise when the history is another one.
 const LOST: i64 = 1 << 24;
 /// A fencing token is the number of a write times this.
-const PASSES: i64 = 64;
+pub(super) const PASSES: i64 = 64;
 /// A row is deleted so many microseconds after its end.
 const KEPT: i64 = 60_000_000;
 
@@ -40,6 +40,8 @@ struct Want {
     place: i64,
     key: Bytes,
     rev: i64,
+    /// When the write before was.
+    at: i64,
     doc: Bytes,
     ends: i64,
     lasts: i64,
@@ -83,6 +85,10 @@ impl Postgres {
             Kind::Read => (self.read(at, &params), Commit::Nothing),
             Kind::Notify => (self.notify(&params), Commit::Nothing),
             Kind::Tell => (self.tell(&params), Commit::Nothing),
+            Kind::Hears => {
+                let is_free = self.is_free(params.number(0));
+                (vec![vec![flag(is_free)]], Commit::Nothing)
+            }
             Kind::Clock => (vec![vec![int8(at.micros)]], Commit::Nothing),
             Kind::List | Kind::ListBehind => (self.list(at, kind, &params), Commit::Nothing),
             Kind::Sweep => self.sweep(at, &params),
@@ -92,7 +98,9 @@ impl Postgres {
             }
             Kind::History => (vec![vec![text(&self.history())]], Commit::Nothing),
             Kind::Recorded => {
-                let recorded = self.table.row(HISTORY).map(|row| row.doc.clone());
+                let row = self.table.row(HISTORY);
+                let row = row.filter(|_| !self.table.is_behind(at.micros));
+                let recorded = row.map(|row| row.doc.clone());
                 let rows = recorded.map(|doc| vec![Some(doc)]);
                 (rows.into_iter().collect(), Commit::Nothing)
             }
@@ -106,7 +114,8 @@ impl Postgres {
                 (Vec::new(), Commit::Synced)
             }
             Kind::Raise => (Vec::new(), self.raise(at, &statement.holes)),
-            Kind::Session | Kind::Ping => (Vec::new(), Commit::Nothing),
+            Kind::Session => (vec![vec![text("2s")]], Commit::Nothing),
+            Kind::Ping => (Vec::new(), Commit::Nothing),
             Kind::Listen => unreachable!("it waits for a lock"),
         };
         if commit == Commit::Synced {
@@ -153,7 +162,8 @@ impl Postgres {
             let is_first = want.rev == 0 && at.micros < late;
             let fits = match self.table.row(&want.key) {
                 Some(row) => {
-                    row.rev == want.rev && (want.since..want.until).contains(&at.micros)
+                    let is_seen = (row.rev, row.at) == (want.rev, want.at);
+                    is_seen && (want.since..want.until).contains(&at.micros)
                         || is_first && row.ends <= at.micros
                 }
                 None => is_first,
@@ -326,13 +336,17 @@ impl Postgres {
         (rows.into_iter().collect(), commit)
     }
 
-    /// Raises the numbers where the history is another one. The holes are that history, twice.
+    /// Raises the numbers where the history is another one, and where they are behind the clock. The holes are that history, twice.
     fn raise(&mut self, at: Moment, holes: &[String]) -> Commit {
         let history = holes[0].as_bytes();
         assert_eq!(holes[0], holes[1], "one history");
-        if self.table.row(HISTORY).is_none_or(|row| row.doc != history) {
-            let number = self.table.next() + LOST;
+        let is_same = (self.table.row(HISTORY)).is_some_and(|row| row.doc == history);
+        if !is_same || self.table.is_behind(at.micros) {
+            let number = self.table.next() + if is_same { 0 } else { LOST };
             self.table.set_sequence(number.max(at.micros / PASSES));
+        }
+        if is_same {
+            return Commit::Synced;
         }
         let row = Row {
             rev: 1,
@@ -348,13 +362,14 @@ impl Postgres {
 
 fn wants(params: &Params<'_>) -> Vec<Want> {
     let (keys, docs) = (params.array(0), params.array(2));
-    let [revs, ends, lasts, fences, since, until] =
-        [1, 3, 4, 5, 10, 11].map(|at| params.numbers(at));
+    let [revs, ends, lasts, fences, since, until, times] =
+        [1, 3, 4, 5, 10, 11, 12].map(|at| params.numbers(at));
     let keys = keys.into_iter().zip(docs).enumerate();
     keys.map(|(index, (key, doc))| Want {
         place: index as i64 + 1,
         key,
         rev: revs[index],
+        at: times[index],
         doc,
         ends: ends[index],
         lasts: lasts[index],

@@ -1,10 +1,5 @@
 -- session
-SET default_transaction_isolation = 'read committed';
-SET lock_timeout = '2s';
-SET statement_timeout = '5s';
-SET idle_in_transaction_session_timeout = 0;
-SET jit = off;
-SET plan_cache_mode = force_generic_plan
+SELECT current_setting('lock_timeout')
 
 -- persistence
 SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass('lockkit.cell')
@@ -15,6 +10,8 @@ SELECT (SELECT system_identifier FROM pg_control_system()) || '/' ||
 
 -- recorded
 SELECT encode(doc, 'escape') FROM lockkit.cell WHERE key = '!history'
+AND NOT (coalesce((SELECT last_value FROM pg_sequences WHERE schemaname = 'lockkit' AND sequencename = 'revision'), 0)
+< (extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 64 - 15625)
 
 -- create
 BEGIN; SELECT pg_advisory_xact_lock(7813573191525823488);
@@ -33,10 +30,12 @@ COMMIT
 
 -- raise
 BEGIN; SELECT pg_advisory_xact_lock(7813573191525823488);
-SELECT setval('lockkit.revision', greatest(nextval('lockkit.revision') + 16777216, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 64))
-WHERE NOT EXISTS (SELECT FROM lockkit.cell WHERE key = '!history' AND doc = '{}');
-INSERT INTO lockkit.cell (key, rev, at, ends, doc) VALUES ('!history', 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 9223372036854775807, '{}')
-ON CONFLICT (key) DO UPDATE SET doc = excluded.doc; COMMIT
+SELECT setval('lockkit.revision', greatest(nextval('lockkit.revision') + lost, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 64))
+FROM (SELECT CASE WHEN EXISTS (SELECT FROM lockkit.cell WHERE key = '!history' AND doc = '{}') THEN 0 ELSE 16777216 END AS lost) AS it
+WHERE lost > 0 OR coalesce((SELECT last_value FROM pg_sequences WHERE schemaname = 'lockkit' AND sequencename = 'revision'), 0)
+< (extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 64 - 15625;
+INSERT INTO lockkit.cell AS c (key, rev, at, ends, doc) VALUES ('!history', 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 9223372036854775807, '{}')
+ON CONFLICT (key) DO UPDATE SET doc = excluded.doc WHERE c.doc <> excluded.doc; COMMIT
 
 -- clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
@@ -44,9 +43,9 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 -- keeping
 WITH want AS MATERIALIZED (
   SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[],
-  $11::bigint[], $12::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, i)
+  $11::bigint[], $12::bigint[], $13::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, at, i)
 ), one AS MATERIALIZED (
-  SELECT nextval('lockkit.revision') AS next
+  SELECT nextval('lockkit.revision') AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
 ), deaf AS MATERIALIZED (
   SELECT e.i, e.ear FROM unnest($7::bigint[], $8::bigint[]) AS e(i, ear)
   WHERE pg_try_advisory_xact_lock_shared(e.ear)
@@ -55,7 +54,7 @@ WITH want AS MATERIALIZED (
   FROM want w, LATERAL (
     SELECT c.rev AS old FROM lockkit.cell c
     WHERE c.key = w.key AND true
-    AND (c.rev = w.rev AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
+    AND (c.rev = w.rev AND c.at = w.at AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
     FOR NO KEY UPDATE SKIP LOCKED
   ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
 ), fresh AS MATERIALIZED (
@@ -84,9 +83,9 @@ WHERE NOT EXISTS (SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FRO
 -- ending
 WITH want AS MATERIALIZED (
   SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[],
-  $11::bigint[], $12::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, i)
+  $11::bigint[], $12::bigint[], $13::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, at, i)
 ), one AS MATERIALIZED (
-  SELECT nextval('lockkit.revision') AS next
+  SELECT nextval('lockkit.revision') AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
 ), deaf AS MATERIALIZED (
   SELECT e.i, e.ear FROM unnest($7::bigint[], $8::bigint[]) AS e(i, ear)
   WHERE pg_try_advisory_xact_lock_shared(e.ear)
@@ -95,7 +94,7 @@ WITH want AS MATERIALIZED (
   FROM want w, LATERAL (
     SELECT c.rev AS old FROM lockkit.cell c
     WHERE c.key = w.key AND true
-    AND (c.rev = w.rev AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
+    AND (c.rev = w.rev AND c.at = w.at AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
     FOR UPDATE SKIP LOCKED
   ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
 ), fresh AS MATERIALIZED (
@@ -124,22 +123,22 @@ WHERE NOT EXISTS (SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FRO
 -- together
 WITH want AS MATERIALIZED (
   SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[],
-  $11::bigint[], $12::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, i)
+  $11::bigint[], $12::bigint[], $13::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, at, i)
 ), one AS MATERIALIZED (
-  SELECT nextval('lockkit.revision') AS next
+  SELECT nextval('lockkit.revision') AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
 ), deaf AS MATERIALIZED (
   SELECT e.i, e.ear FROM unnest($7::bigint[], $8::bigint[]) AS e(i, ear)
   WHERE pg_try_advisory_xact_lock_shared(e.ear)
 ), found AS MATERIALIZED (
-  SELECT w.*, c.old, (SELECT next FROM one) AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+  SELECT w.*, c.old, (SELECT next FROM one) AS next, (SELECT now FROM one) AS now
   FROM want w, LATERAL (
     SELECT c.rev AS old FROM lockkit.cell c
     WHERE c.key = w.key AND c.rev < (SELECT next FROM one)
-    AND (c.rev = w.rev AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
+    AND (c.rev = w.rev AND c.at = w.at AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
     FOR UPDATE SKIP LOCKED
   ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
 ), fresh AS MATERIALIZED (
-  SELECT w.*, (SELECT next FROM one) AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now FROM want w
+  SELECT w.*, (SELECT next FROM one) AS next, (SELECT now FROM one) AS now FROM want w
   WHERE w.rev = 0 AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9
   AND NOT EXISTS (SELECT FROM lockkit.cell c WHERE c.key = w.key)
   AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
@@ -177,6 +176,9 @@ FROM unnest($1::text[], $2::text[]) AS p(channel, message)
 SELECT deaf, CASE WHEN NOT deaf THEN pg_notify($2, $3) END
 FROM (SELECT pg_try_advisory_xact_lock_shared($1) AS deaf OFFSET 0) AS receiver
 
+-- hears
+SELECT pg_try_advisory_xact_lock_shared($1)
+
 -- ping
 UPDATE lockkit.cell SET rev = rev WHERE key = '' AND false
 
@@ -202,12 +204,13 @@ WITH mine AS MATERIALIZED (
 
 -- findings
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-  current_setting('fsync') = 'off' OR current_setting('synchronous_commit') = 'off',
+  current_setting('fsync') = 'off' OR current_setting('synchronous_commit') = 'off'
+    OR current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') AND current_setting('synchronous_standby_names') <> '',
   EXISTS (SELECT FROM pg_stat_replication) AND current_setting('synchronous_standby_names') = '',
   current_setting('autovacuum') = 'off',
   current_setting('log_parameter_max_length', true) IS DISTINCT FROM '0' AND (current_setting('log_statement') IN ('all', 'mod')
     OR current_setting('log_min_duration_statement') <> '-1'),
-  (SELECT reset_val = '0' FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'),
+  current_setting('idle_in_transaction_session_timeout') = '0',
   EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start < clock_timestamp() - interval '1 minute')
 
 -- listen

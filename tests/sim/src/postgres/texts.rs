@@ -18,6 +18,7 @@ pub(super) enum Kind {
     Read,
     Notify,
     Tell,
+    Hears,
     Ping,
     List,
     ListBehind,
@@ -27,7 +28,7 @@ pub(super) enum Kind {
 }
 
 /// Each kind with its name in the file.
-const KINDS: [(&str, Kind); 19] = [
+const KINDS: [(&str, Kind); 20] = [
     ("session", Kind::Session),
     ("persistence", Kind::Persistence),
     ("history", Kind::History),
@@ -41,6 +42,7 @@ const KINDS: [(&str, Kind); 19] = [
     ("read", Kind::Read),
     ("notify", Kind::Notify),
     ("tell", Kind::Tell),
+    ("hears", Kind::Hears),
     ("ping", Kind::Ping),
     ("list", Kind::List),
     ("list behind", Kind::ListBehind),
