@@ -98,9 +98,9 @@ impl ManagerBuilder {
         }
     }
 
-    /// Sets the prefix of all keys in Redis; default `lockkit:`.
+    /// Sets the prefix of all keys in Redis and in PostgreSQL; default `lockkit:`. On PostgreSQL it has 1 000 bytes at most.
     ///
-    /// With `""` a lock uses the plain key, as clients of other libraries do. Their locks then
+    /// With `""` a lock on Redis uses the plain key, as clients of other libraries do. Their locks then
     /// exclude this manager's locks, and this manager's locks exclude theirs. The embedded store
     /// ignores the namespace.
     ///

@@ -16,6 +16,10 @@ use crate::store::{MOST_NODES, MemoryStore, QuorumNode};
 #[cfg(feature = "redis")]
 use crate::store::{RedisStore, ReplicaAcks};
 
+/// The longest namespace on PostgreSQL. With the longest key, it has room in an entry of an index.
+#[cfg(feature = "postgres")]
+const LONGEST_NAMESPACE: usize = 1_000;
+
 impl ManagerBuilder {
     /// Creates the manager, and waits until its store can be used.
     ///
@@ -74,6 +78,14 @@ impl ManagerBuilder {
             return Err(Error::invalid(
                 "`replica_acks` is for Redis; on PostgreSQL set `synchronous_standby_names` of the server",
             ));
+        }
+        #[cfg(feature = "postgres")]
+        if settings.namespace.len() > LONGEST_NAMESPACE
+            && matches!(store_url, StoreUrl::Postgres(_))
+        {
+            return Err(Error::invalid(format!(
+                "on PostgreSQL a namespace has {LONGEST_NAMESPACE} bytes at most, because an index has the key with it"
+            )));
         }
         if self.replica_acks > 0 && matches!(store_url, StoreUrl::Quorum(_)) {
             return Err(Error::invalid(redlock::NO_REPLICAS));
@@ -186,5 +198,19 @@ mod tests {
             builder.connect_lazy().unwrap_err().kind(),
             ErrorKind::Invalid
         );
+    }
+
+    #[cfg(feature = "postgres")]
+    #[tokio::test]
+    async fn a_namespace_that_no_index_of_postgresql_takes_is_refused() {
+        let lazily = |url: &str, length| {
+            let builder = LockManager::builder(url).namespace("n".repeat(length));
+            builder.connect_lazy().map(drop)
+        };
+        let server = "postgres://locks@127.0.0.1:1/locks";
+        let refused = lazily(server, 1_001).expect_err("too long");
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+        lazily(server, 1_000).expect("short enough");
+        lazily("memory:", 1_001).expect("no server");
     }
 }

@@ -1,9 +1,10 @@
 //! Tests many waiters, of many processes.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use lock_core::{FindingKind, Wait};
-use lock_tests::{Proxy, SqlServer, needs};
+use lock_core::{FindingKind, LockManager, Wait};
+use lock_tests::{Direction, Flow, Proxy, SqlServer, needs};
 use tokio::task::JoinSet;
 
 use super::{its_turn, listening_through, long, manager, table, taken};
@@ -65,9 +66,11 @@ async fn a_way_for_messages_that_admits_nobody_leaves_waiters_to_ask_again() {
     needs!(postgres);
     let server = SqlServer::postgres();
     let proxy = Proxy::to(server.address());
-    proxy.freeze();
-    let url = listening_through(&server, &proxy);
-    let (locks, other) = (manager(&url).await, manager(server.url()).await);
+    proxy.set(Direction::Replies, Flow::Hold);
+    let locks = LockManager::builder(listening_through(&server, &proxy))
+        .connect_timeout(Duration::from_secs(6));
+    let locks = locks.connect().await.expect("a manager");
+    let other = manager(server.url()).await;
     let guard = taken(&other, "k", long()).await;
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     guard.release().await.expect("held");
