@@ -298,7 +298,7 @@ fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
     if plan.has_jobs() {
         ledger.check_patience(plan);
         ledger.check_line(plan);
-        ledger.check_ownerless(plan, sim);
+        sim.look(|state| ledger.check_ownerless(plan, state));
         ledger.check_leaders(plan);
         sim.look(|state| ledger.check_ticks(plan, state));
     }

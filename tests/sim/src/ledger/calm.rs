@@ -140,6 +140,20 @@ pub(super) fn brought_back_until(plan: &Plan, state: &State, key: usize) -> u64 
     longest.map_or(0, |until| until + steps.sum::<u64>())
 }
 
+/// The spans in which leases have a key whose release a crash of PostgreSQL has lost.
+pub(super) fn brought_back(
+    plan: &Plan,
+    state: &State,
+    key: usize,
+) -> impl Iterator<Item = (u64, u64)> {
+    let back = writes_on_postgres(state, key).filter(|it| is_of_a_crash(plan, it));
+    back.map(move |it| {
+        let mut later = writes_on_postgres(state, key).filter(|next| next.at > it.at);
+        let next = later.next().map_or(u64::MAX, |next| next.at);
+        (it.at, next.min(it.at + it.lasts))
+    })
+}
+
 fn writes_on_postgres(state: &State, key: usize) -> impl Iterator<Item = &Write> {
     let hosts = state.hosts.iter().filter(|it| it.postgres.is_some());
     let writes = hosts.flat_map(|host| &host.writes);

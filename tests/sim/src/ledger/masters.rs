@@ -172,7 +172,7 @@ fn has_left(plan: &Plan, state: &State, process: usize) -> Option<u64> {
 }
 
 /// By how much the clock of a server was ahead of true time then, in microseconds.
-fn clock(plan: &Plan, state: &State, server: usize, time: u64) -> i64 {
+pub(super) fn clock(plan: &Plan, state: &State, server: usize, time: u64) -> i64 {
     let steps = plan.faults.iter().filter(|it| it.at > time);
     let later = steps.map(|it| match it.fault {
         Fault::StepClock { server: its, by } if its == server => by,

@@ -67,6 +67,7 @@ mod turns;
 mod undisturbed;
 mod unheard;
 mod unpolled;
+mod unreleased;
 mod unserved;
 mod waits;
 

@@ -2,9 +2,10 @@
 //!
 //! A key may be taken and have no owner: by a call whose future is not polled, or that was given up.
 
+use super::unreleased::unreleased;
 use super::{Answer, Ledger};
 use crate::plan::{Plan, Topology, Verb};
-use crate::world::{LAST, LONGEST_STOP, SECOND, Sim};
+use crate::world::{LAST, LONGEST_STOP, SECOND, State};
 
 /// How long a key may have no owner beside a waiter.
 const OWNERLESS: u64 = 4 * SECOND;
@@ -15,7 +16,7 @@ const LATE: u64 = 8 * SECOND;
 const AFTERMATH: u64 = 2 * SECOND;
 
 impl Ledger {
-    pub fn check_ownerless(&mut self, plan: &Plan, sim: &Sim) {
+    pub fn check_ownerless(&mut self, plan: &Plan, state: &State) {
         let is_left_to_owners = plan.verbs.iter().all(|verb| {
             matches!(
                 verb,
@@ -36,14 +37,20 @@ impl Ledger {
         for number in 0..self.calls.len() {
             let call = &self.calls[number];
             if call.wait != Some(0) && call.keys.len() == 1 && !self.was_unpolled(number) {
-                self.check_waiter(number, trouble, OWNERLESS + late, sim.now());
+                self.check_waiter(plan, state, number, (trouble, OWNERLESS + late));
             }
         }
     }
 
-    fn check_waiter(&mut self, number: usize, trouble: u64, longest: u64, now: u64) {
+    fn check_waiter(
+        &mut self,
+        plan: &Plan,
+        state: &State,
+        number: usize,
+        (trouble, longest): (u64, u64),
+    ) {
         let call = &self.calls[number];
-        let until = call.answered.unwrap_or(now);
+        let until = call.answered.unwrap_or(state.now);
         let mut since = call.asked.max(trouble);
         if until < since + longest {
             return;
@@ -52,6 +59,7 @@ impl Ledger {
         let unpolled = self.unpolled.iter().filter(beside).count() as u64;
         let longest = longest + GRANT * unpolled.min(4);
         let mut owned = self.owned(call.keys[0]);
+        owned.extend(unreleased(plan, state, call.keys[0]));
         owned.sort_unstable();
         for (from, to) in owned.into_iter().chain([(until, until)]) {
             if from.min(until) > since + longest {
@@ -84,6 +92,7 @@ mod tests {
     use super::super::Owning;
     use super::super::Unpolled;
     use super::super::tests::{asks, calm, rules, world};
+    use super::super::unreleased::tests::{fails_over, keeps_a_lock};
     use super::*;
 
     /// An owner of a lock with a ttl of 20 s, which begins to release it at second 3 and does not poll the release.
@@ -116,7 +125,7 @@ mod tests {
             let mut plan = calm();
             plan.processes.resize(2, plan.processes[0].clone());
             let sim = world();
-            ledger.check_ownerless(&plan, &sim);
+            sim.look(|state| ledger.check_ownerless(&plan, state));
             sim.end();
             rules(&ledger)
         }
@@ -137,5 +146,23 @@ mod tests {
         let ended = Some(4);
         assert_eq!(Scene { ended, ..scene }.broken(), [rule]);
         assert_eq!(Scene { until: 40, ..scene }.broken(), [rule]);
+    }
+
+    #[test]
+    fn a_key_has_no_owner_up_to_the_end_of_a_lock_whose_release_is_forgotten() {
+        // The lock ends at second 31, and a late request may have the key for some seconds more.
+        let broken = |released: u64, until: u64| {
+            let mut ledger = Ledger::default();
+            asks(&mut ledger, Owning::Alone, None, 2, Some(until));
+            let sim = world();
+            sim.change(|state| keeps_a_lock(state, released));
+            sim.look(|state| ledger.check_ownerless(&fails_over(), state));
+            sim.end();
+            rules(&ledger)
+        };
+        let rule = "a call waits while the key has no owner";
+        assert!(broken(3, 42).is_empty());
+        assert_eq!(broken(3, 44), [rule]);
+        assert_eq!(broken(31, 42), [rule], "it was not released");
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn lives(plan: &Plan, state: &State, key: usize, since: u64) -> Optio
         return Some(lefts[acks]);
     }
     // The master that granted it has it, as long as it keeps its data.
-    let gave_up = state.service.demoted.is_some_and(|time| time >= since);
+    let gave_up = state.service.demoted.iter().any(|time| *time >= since);
     (!gave_up).then_some(lefts[0])
 }
 
@@ -80,7 +80,7 @@ mod tests {
                 told,
             };
             state.service.switches.push(switch);
-            state.service.demoted = Some(state.now - before);
+            state.service.demoted.push(state.now - before);
         });
         sim.look(|state| ledger.check_deadline(&plan, state, call, believes));
         sim.end();

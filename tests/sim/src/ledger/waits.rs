@@ -5,6 +5,7 @@ use super::excused::excused;
 use super::overtime::overtime;
 use super::quorum::taken;
 use super::unheard::{LAST_RESORT, is_untold};
+use super::unreleased::unreleased;
 use super::{Call, Ledger, Record};
 use crate::plan::{Plan, Topology, Verb, lock_name};
 use crate::world::{Fault, LAST, LONGEST_STOP, MILLI, SECOND, State, slowest_segment};
@@ -60,7 +61,11 @@ impl Ledger {
                 }
                 (Some(answered), None) => {
                     let keys = call.keys.iter();
-                    let back = keys.map(|key| brought_back_until(plan, state, *key)).max();
+                    let back = keys
+                        .clone()
+                        .map(|key| brought_back_until(plan, state, *key));
+                    let kept = keys.flat_map(|key| unreleased(plan, state, *key));
+                    let back = back.chain(kept.map(|(_, until)| until)).max();
                     let others = plan.work_ends + 20 * SECOND;
                     let longest = others.max(back.unwrap_or(0) + SECOND) + all_hold(plan);
                     let late = answered > longest.max(self.unserved(plan, state, call));

@@ -18,8 +18,8 @@ pub struct Service {
     pub master: usize,
     epoch: u64,
     pub switches: Vec<Switch>,
-    /// When a former master has last given up its data.
-    pub demoted: Option<u64>,
+    /// When former masters have given up their data.
+    pub demoted: Vec<u64>,
 }
 
 impl Service {
@@ -130,7 +130,7 @@ impl State {
             return;
         }
         if is_demoted {
-            self.service.demoted = Some(self.now);
+            self.service.demoted.push(self.now);
         }
         self.forget_keys(server);
         self.follow(server, master);
