@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::calm::{Calm, arrives_by, calls_tell_all, keep_requests, late_copy_until};
+use super::calm::{Calm, calls_tell_all, late_copy_until};
+use super::itself::meets_itself;
 use super::{Answer, Call, Ledger, Owning};
 use crate::plan::{Plan, Topology, lock_name};
-use crate::world::{Fault, Kind, MILLI, Planned, State};
+use crate::world::{Fault, MILLI, Planned, State};
 
 /// A call that asks no server is answered within this time.
 const AT_ONCE: u64 = MILLI;
@@ -165,32 +166,6 @@ fn is_early(call: &Call) -> bool {
     }
 }
 
-/// Returns whether a call may have been refused by a question of its own. Where replicas acknowledge, each further question
-/// asks for another lease and steps over the one before. When two of them have no answer, the second one may not have
-/// arrived, and the third one meets the first, until that is undone. So does the second one, where a fault has kept the first
-/// until it was given up.
-fn meets_itself(plan: &Plan, state: &State, call: &Call) -> bool {
-    let unanswered = 2 * plan.processes[call.process].operation_timeout;
-    let span = (call.asked, call.answered.unwrap_or(u64::MAX));
-    let Some(third) = span.1.checked_sub(unanswered - unanswered / 100) else {
-        return false;
-    };
-    let was_kept = |at: u64| {
-        let mut faults = keep_requests(plan, call.process);
-        faults.any(|it| it.at < at && (it.end()..=arrives_by(it)).contains(&at))
-    };
-    let may_be_its = |at: u64| at <= third || was_kept(at);
-    let writes = state.hosts[0].writes.iter().rev();
-    let mut values =
-        writes.filter(|it| call.keys == [it.key] && it.kind != Kind::Lengthened && it.at <= span.1);
-    plan.acks > 0
-        && call.wait != Some(0)
-        && plan.touches(call.process, span, Fault::disturbs)
-        && values
-            .next()
-            .is_some_and(|it| it.kind == Kind::Set && it.at >= span.0 && may_be_its(it.at))
-}
-
 /// Returns whether a majority of the servers of a quorum may have had a dead waiter before a call, or some of them only a
 /// register that is no number, so that they do not vote. They do not count who listens, so a dead waiter keeps shares out for
 /// some seconds.
@@ -213,77 +188,7 @@ mod tests {
     use super::super::tests::{asks, calm, rules, with, world};
     use super::*;
     use crate::plan::Verb;
-    use crate::world::{SECOND, Ways, Write};
-
-    /// The rules that are broken where a call of process 0 asks at second 2 and is refused at second 4, the answers to this
-    /// process are slow, and the key was set at this time in milliseconds.
-    fn broken(process: usize, acks: u16, set: u64) -> Vec<&'static str> {
-        let (server, by) = (0, 300 * MILLI);
-        let fault = Fault::Slow {
-            process,
-            server,
-            by,
-        };
-        broken_by((fault, 2_000), acks, set)
-    }
-
-    /// The same beside a fault of two seconds from this time in milliseconds on.
-    fn broken_by((fault, from): (Fault, u64), acks: u16, set: u64) -> Vec<&'static str> {
-        let mut plan = calm();
-        (plan.topology, plan.acks, plan.replicas) = (Topology::Replicas, acks, vec![0]);
-        plan.verbs = vec![Verb::Downgrade];
-        plan.processes[0].operation_timeout = 500 * MILLI;
-        plan.faults.push(Planned {
-            at: from * MILLI,
-            lasts: 2 * SECOND,
-            fault,
-        });
-        let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, Some(SECOND), 2, Some(4));
-        ledger.calls[call].answer = Answer::Busy;
-        let sim = world();
-        sim.change(|state| {
-            state.hosts[0].writes.push(Write {
-                at: set * MILLI,
-                key: 0,
-                value: 1,
-                kind: Kind::Set,
-                is_strange: false,
-                lasts: 10 * SECOND,
-            });
-        });
-        sim.look(|state| ledger.check_share_refusals(&plan, state));
-        sim.end();
-        rules(&ledger)
-    }
-
-    #[test]
-    fn only_a_question_of_its_own_without_an_answer_refuses_a_call() {
-        let rule = "a call is refused that no other was in the way of";
-        assert!(broken(0, 1, 2_300).is_empty());
-        assert_eq!(broken(1, 1, 2_300), [rule]);
-        assert_eq!(broken(0, 0, 2_300), [rule]);
-        assert_eq!(broken(0, 1, 1_900), [rule]);
-        assert_eq!(broken(0, 1, 3_100), [rule]);
-    }
-
-    #[test]
-    fn a_question_that_a_fault_has_kept_refuses_the_next_one_of_its_call() {
-        let rule = "a call is refused that no other was in the way of";
-        let holds = |process, from| {
-            let (server, ways) = (0, Ways::Requests);
-            let fault = Fault::Hold {
-                process,
-                server,
-                ways,
-            };
-            (fault, from)
-        };
-        assert!(broken_by(holds(0, 1_500), 1, 3_600).is_empty());
-        assert_eq!(broken_by(holds(1, 1_500), 1, 3_600), [rule]);
-        assert_eq!(broken_by(holds(0, 1_500), 1, 3_400), [rule]);
-        assert_eq!(broken_by(holds(0, 1_500), 1, 3_900), [rule]);
-    }
+    use crate::world::SECOND;
 
     #[test]
     fn a_question_that_a_fault_has_kept_takes_the_key_behind_its_call() {

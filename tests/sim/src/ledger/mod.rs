@@ -18,6 +18,7 @@ mod forgets;
 mod full;
 mod inspections;
 mod interrupted;
+mod itself;
 mod kept;
 mod late;
 mod leaders;
