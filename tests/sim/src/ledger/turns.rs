@@ -197,13 +197,14 @@ fn held_by_the_dead_until(plan: &Plan, state: &State, calm: &Calm, call: &Call) 
     };
     let last = dies + calm.slack;
     let addresses = addresses(state, call.process);
+    let set = plan.topology.shares_name(call.keys[0]);
     let is_its = |value: &[u8]| addresses.iter().any(|its| value.starts_with(its));
     let has_it = state.masters().any(|server| {
         let texts = state.hosts[server]
             .texts
             .get(lock_name(call.keys[0]).as_bytes());
         let mut texts = texts.into_iter().flatten().filter(|it| it.0 <= last);
-        let shares = state.hosts[server].texts.get(&shares_of(call.keys[0]));
+        let shares = state.hosts[server].texts.get(set.as_bytes());
         let mut shares = shares
             .into_iter()
             .flatten()
@@ -215,17 +216,6 @@ fn held_by_the_dead_until(plan: &Plan, state: &State, calm: &Calm, call: &Call) 
     } else {
         0
     }
-}
-
-/// The name of the set of the shares of a key.
-fn shares_of(key: usize) -> Vec<u8> {
-    let name = lock_name(key);
-    let name = name.strip_prefix("lockkit:").expect("the prefix");
-    let set = match name.starts_with('{') {
-        true => format!("lockkit:!st:{name}"),
-        false => format!("lockkit:!s:{{{name}}}"),
-    };
-    set.into_bytes()
 }
 
 /// Returns whether a call was refused at once, and left nothing.
@@ -242,8 +232,9 @@ mod tests {
 
     /// The rules that are broken where a waiter waits for a minute beside one whose process was killed at second 5, and the
     /// server had this value in this key from second 4 on.
-    fn broken(owning: Owning, key: &[u8], value: &[u8]) -> Vec<&'static str> {
+    fn broken(topology: Topology, owning: Owning, key: &str, value: &[u8]) -> Vec<&'static str> {
         let mut plan = calm();
+        plan.topology = topology;
         plan.verbs = vec![Verb::Acquire, Verb::Read];
         plan.faults.push(Planned {
             at: 5 * SECOND,
@@ -260,7 +251,7 @@ mod tests {
             let card: [&[u8]; 3] = [b"SET", b"lockkit:!h:00000000000000aa", b"1\nhost-0"];
             state.stranger_runs(0, &card);
             let values = vec![(4 * SECOND, value.to_vec())];
-            state.hosts[0].texts.insert(key.to_vec(), values);
+            state.hosts[0].texts.insert(key.into(), values);
             state.now = 60 * SECOND;
         });
         sim.look(|state| ledger.check_turns(&plan, state));
@@ -271,12 +262,13 @@ mod tests {
     #[test]
     fn a_waiter_may_have_been_granted_its_lock_in_the_moment_in_which_it_was_killed() {
         let rule = "a call waits though the key has room for it";
-        for (owning, key) in [
-            (Owning::Alone, lock_name(0).into_bytes()),
-            (Owning::READER, shares_of(0)),
+        for (topology, owning, key) in [
+            (Topology::One, Owning::Alone, "lockkit:k0"),
+            (Topology::One, Owning::READER, "lockkit:!s:{k0}"),
+            (Topology::Cluster, Owning::READER, "lockkit:!s:{lockkit:k0}"),
         ] {
-            assert!(broken(owning, &key, b"00000000000000aa/0").is_empty());
-            assert_eq!(broken(owning, &key, b"00000000000000bb/0"), [rule]);
+            assert!(broken(topology, owning, key, b"00000000000000aa/0").is_empty());
+            assert_eq!(broken(topology, owning, key, b"00000000000000bb/0"), [rule]);
         }
     }
 
