@@ -36,7 +36,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, rules};
+    use super::super::tests::{calls, calm, rules};
     use super::*;
     use crate::world::{MILLI, SECOND};
 
@@ -47,8 +47,8 @@ mod tests {
         plan.latency = latency;
         plan.processes[0].operation_timeout = 500 * MILLI;
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, Some(0), 4, Some(6));
-        ledger.calls[call].answer = Answer::Refused("Unavailable".to_owned());
+        calls(&mut ledger, Owning::Alone, Some(0), 4, Some(6)).answer =
+            Answer::Refused("Unavailable".to_owned());
         ledger.blocked.push(Blocked {
             process,
             from: 4 * SECOND,

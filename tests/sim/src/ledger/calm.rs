@@ -213,7 +213,7 @@ fn left_in_line_until(plan: &Plan, call: &Call, released: u64, slack: u64) -> u6
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, with, world};
+    use super::super::tests::{asks, calls, with, world, write};
     use super::super::{Ledger, Owning};
     use super::*;
     use crate::world::Ways;
@@ -270,8 +270,7 @@ mod tests {
         let over = 2 * SECOND + by + by / 2 + ARRIVES;
         let arrives = |asked: u64, released: u64| {
             let mut ledger = Ledger::default();
-            let number = asks(&mut ledger, Owning::Alone, None, 2, Some(2));
-            let call = &mut ledger.calls[number];
+            let call = calls(&mut ledger, Owning::Alone, None, 2, Some(2));
             (call.asked, call.answered) = (asked, Some(released));
             late_copy_until(&plan, call, released) > 0
         };
@@ -316,14 +315,7 @@ mod tests {
             server: 0,
             keeps_data: true,
         });
-        let write = |at, kind| Write {
-            at,
-            key: 0,
-            value: 1,
-            kind,
-            is_strange: false,
-            lasts: 300 * SECOND,
-        };
+        let write = |at, kind| write(at, kind, 300 * SECOND);
         let sim = world();
         sim.change(|state| {
             state.add_postgres(0);
@@ -332,7 +324,7 @@ mod tests {
             writes.push(write(at * MILLI, Kind::Set));
             writes.extend(then.map(|kind| write(2 * SECOND, kind)));
         });
-        let is_back = sim.look(|state| {
+        sim.look(|state| {
             assert!(!is_brought_back(&plan, state, 1));
             assert_eq!(brought_back_until(&plan, state, 1), 0);
             let until = brought_back_until(&plan, state, 0);
@@ -340,9 +332,7 @@ mod tests {
             let expected = if at == 1_000 { 301 * SECOND } else { 0 };
             assert_eq!(until, expected);
             is_brought_back(&plan, state, 0)
-        });
-        sim.end();
-        is_back
+        })
     }
 
     #[test]

@@ -331,7 +331,7 @@ fn is_over_when_told(plan: &Plan, call: &Call) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, rules, with, world};
+    use super::super::tests::{asks, calls, with, world};
     use super::*;
 
     /// The rules that are broken where a right is missing from second 1 to second 2, a call that was asked at this second is
@@ -344,15 +344,11 @@ mod tests {
         plan.weather = Weather::Rough;
         let mut ledger = Ledger::default();
         for (asked, of, late) in [(first, 0, 0), (4, process, behind)] {
-            let call = asks(&mut ledger, Owning::Alone, None, asked, Some(5));
-            let call = &mut ledger.calls[call];
+            let call = calls(&mut ledger, Owning::Alone, None, asked, Some(5));
             call.answer = Answer::Refused("Misconfigured".to_owned());
             (call.process, call.answered) = (of, Some(5 * SECOND + late));
         }
-        let sim = world();
-        sim.look(|state| ledger.check_causes(&plan, state));
-        sim.end();
-        rules(&ledger)
+        world().judge(ledger, &plan, Ledger::check_causes)
     }
 
     #[test]

@@ -159,7 +159,7 @@ fn explains(plan: &Plan, planned: &Planned, call: &Call) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, rules, with};
+    use super::super::tests::{asks, calls, rules, with};
     use super::*;
     use crate::world::MILLI;
 
@@ -179,8 +179,8 @@ mod tests {
     /// The rules that are broken where a call that asks at this second is refused for this reason.
     fn broken_at(plan: &Plan, owning: Owning, second: u64, why: &str) -> Vec<&'static str> {
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, owning, Some(0), second, Some(second));
-        ledger.calls[call].answer = Answer::Refused(why.to_owned());
+        calls(&mut ledger, owning, Some(0), second, Some(second)).answer =
+            Answer::Refused(why.to_owned());
         ledger.check_causes_in_cluster(plan, &[]);
         rules(&ledger)
     }

@@ -106,7 +106,7 @@ pub(super) fn addresses(state: &State, process: usize) -> Vec<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{calm, rules, with, world};
+    use super::super::tests::{calm, with, world};
     use super::*;
     use crate::world::SECOND;
 
@@ -127,10 +127,7 @@ mod tests {
             let lives = vec![(3 * SECOND, Some(5 * SECOND)), (until * SECOND, None)];
             state.hosts[0].lives.insert(name, lives);
         });
-        let mut ledger = Ledger::default();
-        sim.look(|state| ledger.check_the_dead(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(Ledger::default(), &plan, Ledger::check_the_dead)
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) fn excused(plan: &Plan, from: u64, to: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, rules, with, world};
+    use super::super::tests::{calls, with, world};
     use super::super::{Answer, Ledger, Owning};
     use super::*;
     use crate::plan::lock_name;
@@ -51,17 +51,14 @@ mod tests {
             (plan.ttls, plan.latency, plan.habits.blocks) = (vec![9_000], MILLI, 0);
             (plan.faults[0].at, plan.faults[0].lasts) = (4 * SECOND, MILLI);
             let mut ledger = Ledger::default();
-            let call = asks(&mut ledger, Owning::Alone, None, 3, Some(answered));
-            ledger.calls[call].answer = Answer::Granted;
+            calls(&mut ledger, Owning::Alone, None, 3, Some(answered)).answer = Answer::Granted;
             let sim = world();
             sim.change(|state| {
                 state.now = 50 * SECOND;
                 let lives = vec![(2 * SECOND, Some(4 * SECOND))];
                 state.hosts[0].lives.insert(key, lives);
             });
-            sim.look(|state| ledger.check_waits(&plan, state));
-            sim.end();
-            rules(&ledger)
+            sim.judge(ledger, &plan, Ledger::check_waits)
         };
         let rule = "a call waits beside a free key";
         assert!(broken(Topology::One, 7).is_empty());

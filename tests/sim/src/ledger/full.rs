@@ -185,7 +185,7 @@ fn stands_behind_the_dead(plan: &Plan, call: &Call) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, rules, with, world};
+    use super::super::tests::{asks, calls, calm, with, world};
     use super::*;
     use crate::plan::Verb;
     use crate::world::SECOND;
@@ -197,19 +197,14 @@ mod tests {
             let mut plan = with(Fault::Late { process, server: 0 });
             plan.verbs = vec![Verb::Read];
             let mut ledger = Ledger::default();
-            let owner = asks(&mut ledger, Owning::Alone, Some(0), asked, Some(asked));
-            let owner = &mut ledger.calls[owner];
+            let owner = calls(&mut ledger, Owning::Alone, Some(0), asked, Some(asked));
             (owner.answer, owner.left) = (Answer::Granted, owner.answered);
             owner.released = owner.answered;
-            let refused = asks(&mut ledger, Owning::Alone, Some(0), asked, Some(asked + 1));
-            ledger.calls[refused].answer = Answer::Busy;
-            let call = asks(&mut ledger, Owning::READER, Some(0), 4, Some(4));
-            let call = &mut ledger.calls[call];
+            calls(&mut ledger, Owning::Alone, Some(0), asked, Some(asked + 1)).answer =
+                Answer::Busy;
+            let call = calls(&mut ledger, Owning::READER, Some(0), 4, Some(4));
             (call.process, call.answer) = (1, Answer::Busy);
-            let sim = world();
-            sim.look(|state| ledger.check_share_refusals(&plan, state));
-            sim.end();
-            rules(&ledger)
+            world().judge(ledger, &plan, Ledger::check_share_refusals)
         };
         let rule = "a call is refused that no other was in the way of";
         assert!(broken(0, 1).is_empty());
@@ -224,13 +219,9 @@ mod tests {
             (plan.topology, plan.verbs) = (topology, vec![Verb::Read]);
             let mut ledger = Ledger::default();
             for owning in [Owning::Alone, Owning::READER] {
-                let call = asks(&mut ledger, owning, Some(0), 1, Some(2));
-                ledger.calls[call].answer = Answer::Busy;
+                calls(&mut ledger, owning, Some(0), 1, Some(2)).answer = Answer::Busy;
             }
-            let sim = world();
-            sim.look(|state| ledger.check_share_refusals(&plan, state));
-            sim.end();
-            rules(&ledger)
+            world().judge(ledger, &plan, Ledger::check_share_refusals)
         };
         let rule = "a call is refused that no other was in the way of";
         assert!(broken(Topology::Redlock).is_empty());
@@ -243,8 +234,7 @@ mod tests {
         // confirmed at second 4.
         let broken = |asked: u64| {
             let mut ledger = Ledger::default();
-            let owner = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(2));
-            let owner = &mut ledger.calls[owner];
+            let owner = calls(&mut ledger, Owning::Alone, Some(0), 1, Some(2));
             (owner.answer, owner.left) = (Answer::Granted, Some(3 * SECOND));
             (owner.ended, owner.released) = (Some(4 * SECOND), Some(4 * SECOND));
             let call = asks(&mut ledger, Owning::READER, Some(0), 3, Some(4));
@@ -260,9 +250,7 @@ mod tests {
                     .not_known
                     .insert(lock_name(0).into_bytes(), vec![micros]);
             });
-            sim.look(|state| ledger.check_share_refusals(&plan, state));
-            sim.end();
-            rules(&ledger)
+            sim.judge(ledger, &plan, Ledger::check_share_refusals)
         };
         let rule = "a call is refused that no other was in the way of";
         assert!(broken(3 * SECOND + MILLI).is_empty());

@@ -204,7 +204,7 @@ fn silent_process(plan: &Plan, state: &State, seen: &Seen) -> Option<&'static st
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, owns, with, world};
+    use super::super::tests::{calls, calm, owns, with, world};
     use super::*;
     use crate::world::{SECOND, Ways};
 
@@ -233,9 +233,7 @@ mod tests {
                 state.now = dialed * MILLI;
                 state.dial(0, 0);
             });
-            let wrong = sim.look(|state| silent_process(plan, state, &seen).is_some());
-            sim.end();
-            wrong
+            sim.look(|state| silent_process(plan, state, &seen).is_some())
         };
         assert!(!wrong(&freeze, 6_100));
         assert!(wrong(&freeze, 5_000));
@@ -259,8 +257,7 @@ mod tests {
             (plan.topology, plan.latency, plan.ttls) = (topology, 5 * MILLI, vec![ttl]);
             let mut ledger = Ledger::default();
             owns(&mut ledger, Owning::Alone, 7, 2, 9);
-            let attempt = asks(&mut ledger, Owning::Alone, None, 5, None);
-            ledger.calls[attempt].answered = Some(answered * MILLI);
+            calls(&mut ledger, Owning::Alone, None, 5, None).answered = Some(answered * MILLI);
             let seen = Seen {
                 key: 0,
                 asked: 6 * SECOND,

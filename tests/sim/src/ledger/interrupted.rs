@@ -77,7 +77,6 @@ mod tests {
         });
         let mut ledger = Ledger::default();
         sim.look(|state| ledger.find_interrupted(&plan, state));
-        sim.end();
         ledger.interrupted
     }
 

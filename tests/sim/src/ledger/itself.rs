@@ -44,11 +44,11 @@ fn has_written(state: &State, process: usize, write: &Write) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, rules, world};
+    use super::super::tests::{calls, calm, plans, world, write};
     use super::super::{Answer, Ledger, Owning};
     use super::*;
     use crate::plan::{Topology, Verb};
-    use crate::world::{MILLI, Planned, SECOND, Ways};
+    use crate::world::{MILLI, SECOND, Ways};
 
     /// The rules that are broken where a call of process 0 asks at second 2 and is refused at second 4, the answers to this
     /// process are slow, and the key was set at this time in milliseconds.
@@ -77,14 +77,9 @@ mod tests {
         (plan.topology, plan.acks, plan.replicas) = (Topology::Replicas, acks, vec![0]);
         plan.verbs = vec![Verb::Downgrade];
         plan.processes[0].operation_timeout = 500 * MILLI;
-        plan.faults.push(Planned {
-            at: from * MILLI,
-            lasts: 2 * SECOND,
-            fault,
-        });
+        plans(&mut plan, (from, from + 2_000), fault);
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, Some(SECOND), 2, Some(4));
-        ledger.calls[call].answer = Answer::Busy;
+        calls(&mut ledger, Owning::Alone, Some(SECOND), 2, Some(4)).answer = Answer::Busy;
         let sim = world();
         sim.change(|state| {
             for process in 0..2 {
@@ -101,19 +96,11 @@ mod tests {
             let host = &mut state.hosts[0];
             host.texts.insert(lock_name(0).into_bytes(), texts);
             let kinds = std::iter::once(Kind::Set).chain(std::iter::repeat(Kind::Replaced));
-            host.writes
-                .extend(writes.iter().zip(kinds).map(|((at, _), kind)| Write {
-                    at: at * MILLI,
-                    key: 0,
-                    value: *at,
-                    kind,
-                    is_strange: false,
-                    lasts: 10 * SECOND,
-                }));
+            let writes = writes.iter().zip(kinds);
+            let writes = writes.map(|((at, _), kind)| write(at * MILLI, kind, 10 * SECOND));
+            host.writes.extend(writes);
         });
-        sim.look(|state| ledger.check_share_refusals(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_share_refusals)
     }
 
     #[test]

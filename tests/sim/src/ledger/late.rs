@@ -134,7 +134,7 @@ pub(super) fn is_told_behind_a_partition(
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm};
+    use super::super::tests::{asks, calls, calm, plans};
     use super::*;
     use crate::server::Refusal;
     use crate::world::{MILLI, SECOND, Ways};
@@ -180,8 +180,7 @@ mod tests {
             let mut ledger = Ledger::default();
             let call = asks(&mut ledger, Owning::Alone, None, 2, Some(3));
             ledger.calls[call].answer = Answer::Refused(format!("Unavailable {why}"));
-            let other = asks(&mut ledger, Owning::Alone, None, 1, Some(4));
-            ledger.calls[other].process = process;
+            calls(&mut ledger, Owning::Alone, None, 1, Some(4)).process = process;
             ledger.is_outrun(&plan, call)
         };
         for why in [NO_ANSWER, NO_TIME_LEFT] {
@@ -203,8 +202,7 @@ mod tests {
             let call_of = &mut ledger.calls[call];
             (call_of.answer, call_of.left, call_of.ttl) =
                 (Answer::Lost, Some(4 * SECOND), ttl * MILLI);
-            let other = asks(&mut ledger, Owning::Alone, None, 1, Some(4));
-            ledger.calls[other].process = process;
+            calls(&mut ledger, Owning::Alone, None, 1, Some(4)).process = process;
             ledger.is_outrun(&plan, call)
         };
         assert!(is_outrun(Topology::Postgres, 300, 1));
@@ -228,11 +226,7 @@ mod tests {
                 refusal: Refusal::Misconfigured,
             };
             for (fault, at, end) in [(refuse, 2, 4), (hold, begins, ends)] {
-                plan.faults.push(Planned {
-                    at: at * SECOND,
-                    lasts: (end - at) * SECOND,
-                    fault,
-                });
+                plans(&mut plan, (at * 1_000, end * 1_000), fault);
             }
             let span = (asked * SECOND, (asked + 1) * SECOND);
             let mistake = |it: &Fault| matches!(it, Fault::Refuse { .. }).then_some(MILLI);

@@ -108,7 +108,7 @@ fn is_beside(one: &Call, other: &Call) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, rules};
+    use super::super::tests::{calls, calm, rules};
     use super::*;
 
     /// Two tasks of a process wait for a key, the first one from 2 to 8 s.
@@ -130,8 +130,7 @@ mod tests {
         ] {
             let mut ledger = Ledger::default();
             for (asked, served) in [(2, 8), (asked, served)] {
-                let call = asks(&mut ledger, owning, None, asked, Some(served));
-                ledger.calls[call].answer = Answer::Granted;
+                calls(&mut ledger, owning, None, asked, Some(served)).answer = Answer::Granted;
             }
             ledger.check_line(&calm());
             assert_eq!(rules(&ledger), expected, "{owning:?} {asked} {served}");

@@ -194,9 +194,9 @@ pub(super) fn disturbs(fault: &Fault, process: usize, servers: &[usize]) -> bool
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{owns, rules, with, world};
+    use super::super::tests::{owns, plans, with, world};
     use super::*;
-    use crate::world::{Planned, Switch};
+    use crate::world::Switch;
 
     /// The rules that are broken by two owners, from second 3 to second 5 and from `begins` on, where the clock of the first
     /// master steps at second 4, and all replicas have acknowledged the lock of a second when one is promoted at `promoted`.
@@ -204,11 +204,8 @@ mod tests {
         let mut plan = with(Fault::StepClock { server: 0, by });
         (plan.topology, plan.replicas, plan.acks) = (Topology::Sentinel, vec![0], 1);
         plan.faults[0].at = 4 * SECOND;
-        plan.faults.push(Planned {
-            at: promoted,
-            lasts: MILLI,
-            fault: Fault::Promote { server: 1 },
-        });
+        let at = promoted / MILLI;
+        plans(&mut plan, (at, at + 1), Fault::Promote { server: 1 });
         let mut ledger = Ledger::default();
         owns(&mut ledger, Owning::Alone, 1, 3, 5);
         owns(&mut ledger, Owning::Alone, 2, 4, 6);
@@ -224,9 +221,7 @@ mod tests {
                 told: Vec::new(),
             });
         });
-        sim.look(|state| ledger.check_owners(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_owners)
     }
 
     #[test]

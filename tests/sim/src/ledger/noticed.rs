@@ -167,7 +167,7 @@ fn restart() -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, owns, rules, with, world};
+    use super::super::tests::{calls, calm, owns, with, world};
     use super::super::{Answer, Owning};
     use super::*;
 
@@ -188,9 +188,7 @@ mod tests {
                 state.dial(process, 0);
             }
         });
-        sim.look(|state| ledger.check_noticed(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_noticed)
     }
 
     #[test]
@@ -211,8 +209,7 @@ mod tests {
         (plan.latency, plan.habits.blocks) = (MILLI, 0);
         let mut ledger = Ledger::default();
         for (at, takes) in [(2, 1), (4, takes)] {
-            let call = asks(&mut ledger, Owning::Alone, Some(0), at, Some(at));
-            let it = &mut ledger.calls[call];
+            let it = calls(&mut ledger, Owning::Alone, Some(0), at, Some(at));
             (it.answer, it.left) = (Answer::Granted, Some(at * SECOND));
             it.released = Some(at * SECOND + takes * MILLI);
         }
@@ -223,9 +220,7 @@ mod tests {
                 state.dial(0, 0);
             }
         });
-        sim.look(|state| ledger.check_releases(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_releases)
     }
 
     #[test]

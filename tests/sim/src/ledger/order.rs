@@ -151,7 +151,7 @@ impl Call {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, rules, world};
+    use super::super::tests::{asks, calls, calm, world};
     use super::super::{Answer, Owning};
     use super::*;
     use crate::world::SECOND;
@@ -162,16 +162,12 @@ mod tests {
         let mut plan = calm();
         plan.processes[0].ppm = ppm;
         let mut ledger = Ledger::default();
-        let first = asks(&mut ledger, Owning::Alone, Some(300 * MILLI), 2, Some(3));
-        ledger.calls[first].answer = Answer::Busy;
+        calls(&mut ledger, Owning::Alone, Some(300 * MILLI), 2, Some(3)).answer = Answer::Busy;
         let later = asks(&mut ledger, Owning::Alone, None, 2, Some(3));
         let granted = 2 * SECOND + 300 * MILLI - before * 1_000;
         ledger.calls[later].answered = Some(granted);
         ledger.calls[later].left = Some(granted);
-        let sim = world();
-        sim.look(|state| ledger.check_order(&plan, state));
-        sim.end();
-        rules(&ledger)
+        world().judge(ledger, &plan, Ledger::check_order)
     }
 
     #[test]

@@ -102,9 +102,8 @@ fn an_inspection_that_misses_an_owner_or_sees_another_one_breaks_a_rule() {
             let lives = &mut state.hosts[0].lives;
             lives.extend(taken.then(|| (b"lockkit:k0".to_vec(), vec![life])));
         });
-        sim.look(|state| ledger.check_inspections(&calm(), state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        let found = sim.judge(ledger, &calm(), Ledger::check_inspections);
+        assert_eq!(found, broken);
     }
 }
 
@@ -138,10 +137,8 @@ fn only_on_postgres_a_ticket_is_picked_up_for_a_moment_behind_its_end() {
             state: KeyState::Free,
             holders: vec![],
         });
-        let sim = world();
-        sim.look(|state| ledger.check_inspections(&plan, state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        let found = world().judge(ledger, &plan, Ledger::check_inspections);
+        assert_eq!(found, broken);
     }
 }
 
@@ -188,9 +185,7 @@ fn an_operator_is_refused_without_a_fault_only_where_segments_take_longer_than_u
             };
             state.late.extend([late.clone(), late]);
         });
-        sim.look(|state| ledger.check_inspections(&plan, state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(sim.judge(ledger, &plan, Ledger::check_inspections), broken);
     }
 }
 
@@ -199,16 +194,15 @@ fn a_replica_must_have_a_lock_that_was_passed_on_only_while_its_process_has_it()
     let broken = |value: &[u8]| {
         let mut plan = calm();
         plan.topology = Topology::Replicas;
-        let mut ledger = Ledger::default();
         let sim = world();
         sim.change(|state| {
             let card: [&[u8]; 3] = [b"SET", b"lockkit:!h:00000000000000aa", b"1\nhost-0"];
             state.stranger_runs(0, &card);
             state.stranger_runs(0, &[b"SET", lock_name(0).as_bytes(), value]);
         });
-        sim.look(|state| ledger.check_replicas(&plan, state, 0, 0));
-        sim.end();
-        rules(&ledger)
+        sim.judge(Ledger::default(), &plan, |it, plan, state| {
+            it.check_replicas(plan, state, 0, 0)
+        })
     };
     let rule = "no replica has a lock that was passed on";
     assert_eq!(broken(b"00000000000000aa/0"), [rule]);

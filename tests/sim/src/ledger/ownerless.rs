@@ -91,7 +91,7 @@ impl Ledger {
 mod tests {
     use super::super::Owning;
     use super::super::Unpolled;
-    use super::super::tests::{asks, calm, rules, world};
+    use super::super::tests::{asks, calls, calm, world};
     use super::super::unreleased::tests::{fails_over, keeps_a_lock};
     use super::*;
 
@@ -109,13 +109,11 @@ mod tests {
     impl Scene {
         fn broken(&self) -> Vec<&'static str> {
             let mut ledger = Ledger::default();
-            let owner = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
-            let it = &mut ledger.calls[owner];
+            let it = calls(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
             it.answer = Answer::Granted;
             (it.ttl, it.left) = (20 * SECOND, Some(3 * SECOND));
             it.ended = self.ended.map(|ended| ended * SECOND);
-            let waiter = asks(&mut ledger, Owning::Alone, None, 2, Some(self.until));
-            ledger.calls[waiter].process = 1;
+            calls(&mut ledger, Owning::Alone, None, 2, Some(self.until)).process = 1;
             ledger.unpolled.push(Unpolled {
                 process: 0,
                 task: self.task,
@@ -124,10 +122,7 @@ mod tests {
             });
             let mut plan = calm();
             plan.processes.resize(2, plan.processes[0].clone());
-            let sim = world();
-            sim.look(|state| ledger.check_ownerless(&plan, state));
-            sim.end();
-            rules(&ledger)
+            world().judge(ledger, &plan, Ledger::check_ownerless)
         }
     }
 
@@ -156,9 +151,7 @@ mod tests {
             asks(&mut ledger, Owning::Alone, None, 2, Some(until));
             let sim = world();
             sim.change(|state| keeps_a_lock(state, released));
-            sim.look(|state| ledger.check_ownerless(&fails_over(), state));
-            sim.end();
-            rules(&ledger)
+            sim.judge(ledger, &fails_over(), Ledger::check_ownerless)
         };
         let rule = "a call waits while the key has no owner";
         assert!(broken(3, 42).is_empty());

@@ -97,9 +97,9 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{owns, rules, with, world};
+    use super::super::tests::{owns, with, world, write};
     use super::*;
-    use crate::world::{Fault, Kind, SECOND, Write};
+    use crate::world::{Fault, Kind, SECOND};
 
     /// A waiter is given a key at second 2 for a second and hears of it at second 5. The key has another owner meanwhile.
     #[derive(Clone, Copy)]
@@ -131,21 +131,13 @@ mod tests {
             ledger.calls[1].asked = SECOND;
             let sim = world();
             sim.change(|state| {
-                state.hosts[0].writes.push(Write {
-                    at: 2 * SECOND,
-                    key: 0,
-                    value: 1,
-                    kind: Kind::Replaced,
-                    is_strange: false,
-                    lasts: SECOND,
-                });
+                let replaced = write(2 * SECOND, Kind::Replaced, SECOND);
+                state.hosts[0].writes.push(replaced);
                 let given = vec![(2 * SECOND, 0); usize::from(self.is_given)];
                 let key = lock_name(0).into_bytes();
                 state.hosts[0].given.insert(key, given);
             });
-            sim.look(|state| ledger.check_owners(&plan, state));
-            sim.end();
-            rules(&ledger)
+            sim.judge(ledger, &plan, Ledger::check_owners)
         }
     }
 

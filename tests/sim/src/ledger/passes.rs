@@ -139,7 +139,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, owns, rules, world};
+    use super::super::tests::{asks, calm, owns, world};
     use super::*;
     use crate::world::SECOND;
 
@@ -164,9 +164,9 @@ mod tests {
             let given = vec![(at * MILLI, waited * 1_000)];
             state.hosts[0].given.insert(b"lockkit:k0".to_vec(), given);
         });
-        sim.look(|state| ledger.check_passes(&calm(), state, &[one]));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &calm(), |it, plan, state| {
+            it.check_passes(plan, state, &[one])
+        })
     }
 
     #[test]

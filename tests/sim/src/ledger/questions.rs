@@ -94,7 +94,7 @@ fn long_holds(state: &State, server: usize, key: usize) -> Vec<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, rules, world};
+    use super::super::tests::{calls, calm, world, write};
     use super::*;
     use crate::world::SECOND;
 
@@ -106,29 +106,18 @@ mod tests {
         plan.processes.truncate(1);
         let mut ledger = Ledger::default();
         for _ in 0..10 {
-            let call = asks(&mut ledger, owning, Some(0), 0, Some(0));
-            ledger.calls[call].left = Some(9 * SECOND);
+            calls(&mut ledger, owning, Some(0), 0, Some(0)).left = Some(9 * SECOND);
         }
         let sim = world();
         sim.change(|state| {
             let host = &mut state.hosts[0];
-            let write = |at, kind| Write {
-                at,
-                key: 0,
-                value: 1,
-                kind,
-                is_strange: false,
-                lasts: SECOND,
-            };
-            host.writes.push(write(1, Kind::Set));
-            host.writes.push(write(9 * SECOND, Kind::Gone));
+            host.writes.push(write(1, Kind::Set, SECOND));
+            host.writes.push(write(9 * SECOND, Kind::Gone, SECOND));
             let asked = (0..9_000).step_by(20).map(|millis| EPOCH + 1_000 * millis);
             let name = lock_name(0).into_bytes();
             host.server.asked.insert(name, asked.collect());
         });
-        sim.look(|state| ledger.check_questions(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_questions)
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn is_trouble(plan: &Plan, fault: &Fault, process: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, rules};
+    use super::super::tests::{asks, calls, calm, plans, rules};
     use super::*;
     use crate::plan::Topology;
     use crate::world::MILLI;
@@ -138,19 +138,16 @@ mod tests {
             let mut plan = calm();
             (plan.topology, plan.sentinels) = (Topology::Sentinel, 1);
             let server = plan.sentinel_servers().start;
-            plan.faults.push(Planned {
-                at: 2 * SECOND,
-                lasts: 6 * SECOND,
-                fault: Fault::Slow {
-                    process,
-                    server,
-                    by,
-                },
-            });
+            let slow = Fault::Slow {
+                process,
+                server,
+                by,
+            };
+            plans(&mut plan, (2_000, 8_000), slow);
             plan.processes[0].operation_timeout = 200 * MILLI;
             let mut ledger = Ledger::default();
-            let call = asks(&mut ledger, Owning::Alone, Some(0), 5, Some(6));
-            ledger.calls[call].answer = Answer::Refused("Unavailable".to_owned());
+            calls(&mut ledger, Owning::Alone, Some(0), 5, Some(6)).answer =
+                Answer::Refused("Unavailable".to_owned());
             ledger.check_quiet(&plan, &[]);
             rules(&ledger)
         };

@@ -172,7 +172,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, owns, rules, with, world};
+    use super::super::tests::{asks, calls, calm, owns, with, world};
     use super::*;
     use crate::plan::Weather;
     use crate::world::Ways;
@@ -203,14 +203,10 @@ mod tests {
         plan.weather = Weather::Rough;
         (plan.servers, plan.latency, plan.ttls) = (3, MILLI, vec![10_000]);
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, wait, 2, Some(3));
-        ledger.calls[call].answer = Answer::Refused(format!("Unavailable {why} 200ms"));
-        let rival = asks(&mut ledger, Owning::Alone, None, asked, None);
-        ledger.calls[rival].process = other;
-        let sim = world();
-        sim.look(|state| ledger.check_causes(&plan, state));
-        sim.end();
-        rules(&ledger)
+        calls(&mut ledger, Owning::Alone, wait, 2, Some(3)).answer =
+            Answer::Refused(format!("Unavailable {why} 200ms"));
+        calls(&mut ledger, Owning::Alone, None, asked, None).process = other;
+        world().judge(ledger, &plan, Ledger::check_causes)
     }
 
     #[test]
@@ -235,8 +231,7 @@ mod tests {
             plan.weather = Weather::Strange;
             (plan.servers, plan.latency, plan.ttls) = (3, MILLI, vec![1_000]);
             let mut ledger = Ledger::default();
-            let before = asks(&mut ledger, Owning::Alone, None, 1, Some(1));
-            let it = &mut ledger.calls[before];
+            let it = calls(&mut ledger, Owning::Alone, None, 1, Some(1));
             (it.process, it.answer, it.left) = (owner, Answer::Granted, Some(left * MILLI));
             let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(3));
             let it = &mut ledger.calls[call];
@@ -263,7 +258,6 @@ mod tests {
                 values.extend(state.value_of(0, 0));
             });
         }
-        sim.end();
         assert_ne!(values[0], values[1]);
         assert_eq!(ledger.values[&0], values[0]);
     }

@@ -2,10 +2,10 @@
 
 use lock_core::middleware::{Forgotten, RecordOutcome};
 
-use super::super::tests::{asks, calm, leaves_record, owns, rules, with, world};
+use super::super::tests::{asks, calm, leaves_record, owns, plans, with, world};
 use super::super::{Ledger, Owning};
 use super::*;
-use crate::world::{MILLI, Planned, Ways};
+use crate::world::{MILLI, Ways};
 
 /// The rules that are broken where an owner leaves a record at second 3 and hears at second 4 that it is stored, a call from
 /// second 5 to 6 deletes it, and the server has it at second 8. The connections of a process stand still in this span, in
@@ -23,11 +23,9 @@ fn broken(frozen: Option<(usize, u64, u64)>) -> Vec<&'static str> {
 
 fn broken_by(fault: Option<(Fault, u64, u64)>) -> Vec<&'static str> {
     let mut plan = calm();
-    plan.faults.extend(fault.map(|(fault, from, to)| Planned {
-        at: from * MILLI,
-        lasts: (to - from) * MILLI,
-        fault,
-    }));
+    if let Some((fault, from, to)) = fault {
+        plans(&mut plan, (from, to), fault);
+    }
     let mut ledger = Ledger::default();
     let call = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
     leaves_record(&mut ledger, call, (RecordOutcome::Stored, 4 * SECOND));
@@ -44,9 +42,9 @@ fn broken_by(fault: Option<(Fault, u64, u64)>) -> Vec<&'static str> {
         state.stranger_runs(0, &words);
         state.now = 8 * SECOND;
     });
-    sim.look(|state| ledger.check_forgotten(&plan, state, 0));
-    sim.end();
-    rules(&ledger)
+    sim.judge(ledger, &plan, |it, plan, state| {
+        it.check_forgotten(plan, state, 0)
+    })
 }
 
 #[test]
@@ -86,10 +84,7 @@ fn broken_behind_a_failure(forgets: Option<(u64, u64)>) -> Vec<&'static str> {
         ended: Some(to * SECOND),
         answer: Some(Forgotten::Yes),
     }));
-    let sim = world();
-    sim.look(|state| ledger.check_records(&calm(), state));
-    sim.end();
-    rules(&ledger)
+    world().judge(ledger, &calm(), Ledger::check_records)
 }
 
 #[test]

@@ -315,7 +315,7 @@ mod tests {
 
     use super::super::Owning;
     use super::super::kept::Forget;
-    use super::super::tests::{asks, calm, leaves_record, rules, with, world};
+    use super::super::tests::{asks, calm, leaves_record, with, world};
     use super::*;
     use crate::world::Ways;
 
@@ -328,10 +328,7 @@ mod tests {
             is_cooling_down: false,
             retry_after: None,
         });
-        let sim = world();
-        sim.look(|state| ledger.check_refusals(plan, state));
-        sim.end();
-        rules(&ledger)
+        world().judge(ledger, plan, Ledger::check_refusals)
     }
 
     /// The rules that are broken where a call is refused with a record, so long behind the call that has forgotten it.

@@ -77,7 +77,7 @@ fn fields(host: &Host) -> Option<&BTreeMap<Bytes, Bytes>> {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{MANY, owns, rules, with, world};
+    use super::super::tests::{MANY, owns, with, world};
     use super::*;
 
     /// The rules that two owners at once break where process 0 has connected so often to a server with this loss, and its
@@ -99,9 +99,7 @@ mod tests {
                 state.dial(0, 0);
             }
         });
-        sim.look(|state| ledger.check_owners(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_owners)
     }
 
     #[test]

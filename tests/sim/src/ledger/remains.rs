@@ -201,9 +201,8 @@ fn is_of_majority(key: &[u8], entry: &Entry, state: &State) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::calm;
+    use super::super::tests::{calm, plans};
     use super::*;
-    use crate::world::Planned;
 
     #[test]
     fn a_set_of_shares_stays_if_its_key_was_at_a_node_that_has_lost_its_data() {
@@ -223,12 +222,9 @@ mod tests {
                 ),
                 (lost, Fault::Flush { server: 0 }),
             ];
-            let faults = faults.map(|(at, fault)| Planned {
-                at: at * SECOND,
-                lasts: SECOND,
-                fault,
-            });
-            plan.faults.extend(faults);
+            for (at, fault) in faults {
+                plans(&mut plan, (at * 1_000, at * 1_000 + 1_000), fault);
+            }
             is_parted_from_its_key(&plan, set)
         };
         let set = "lockkit:!s:{lockkit:k1}";

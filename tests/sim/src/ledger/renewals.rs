@@ -171,7 +171,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{calm, rules, world};
+    use super::super::tests::{calm, world};
     use super::*;
     use crate::world::{SECOND, Ways};
 
@@ -188,12 +188,10 @@ mod tests {
                 let (at, lasts) = (from * SECOND, (to - from) * SECOND);
                 plan.faults.push(Planned { at, lasts, fault });
             }
-            let mut ledger = Ledger::default();
             let sim = world();
             sim.change(|state| state.hosts[0].server.refused_caching = refused);
-            sim.look(|state| ledger.check_renewals(&plan, state));
-            sim.end();
-            rules(&ledger).contains(&"a right is asked for again and again")
+            sim.judge(Ledger::default(), &plan, Ledger::check_renewals)
+                .contains(&"a right is asked for again and again")
         };
         let (process, server, ways) = (0, 0, Ways::Both);
         let holds = Fault::Hold {

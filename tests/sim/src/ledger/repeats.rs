@@ -56,7 +56,6 @@ mod tests {
         }
         let mut ledger = Ledger::default();
         ledger.check_repeats(&plan, &sim);
-        sim.end();
         rules(&ledger)
     }
 
@@ -82,7 +81,6 @@ mod tests {
             ledger.drained.push((0, false));
             let sim = world();
             ledger.check_repeats(&plan, &sim);
-            sim.end();
             rules(&ledger)
         };
         let rule = "a manager is not drained";

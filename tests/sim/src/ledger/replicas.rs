@@ -57,7 +57,7 @@ pub(super) fn lives(plan: &Plan, state: &State, key: usize, since: u64) -> Optio
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, rules, world};
+    use super::super::tests::{asks, calm, world};
     use super::*;
     use crate::world::{SECOND, Switch};
 
@@ -82,9 +82,9 @@ mod tests {
             state.service.switches.push(switch);
             state.service.demoted.push(state.now - before);
         });
-        sim.look(|state| ledger.check_deadline(&plan, state, call, believes));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, |it, plan, state| {
+            it.check_deadline(plan, state, call, believes)
+        })
     }
 
     #[test]

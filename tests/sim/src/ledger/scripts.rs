@@ -109,7 +109,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, rules, world};
+    use super::super::tests::{asks, calls, calm, rules, world};
     use super::*;
     use crate::world::EPOCH;
 
@@ -153,7 +153,6 @@ mod tests {
                 ledger.check_scripts(state, call, scripts);
             }
         });
-        sim.end();
         rules(&ledger)
     }
 
@@ -176,8 +175,7 @@ mod tests {
         let broken = |ago: u64| {
             let mut ledger = Ledger::default();
             for (key, released) in [(1, None), (2, Some(3 * SECOND))] {
-                let call = asks(&mut ledger, Owning::Alone, None, 2, Some(2));
-                let it = &mut ledger.calls[call];
+                let it = calls(&mut ledger, Owning::Alone, None, 2, Some(2));
                 (it.keys, it.answer) = (vec![key], Answer::Granted);
                 (it.left, it.released) = (Some(2 * SECOND), released);
             }

@@ -1,6 +1,6 @@
 //! The rules about what servers were asked and told, each broken and kept by a ledger that is written by hand.
 
-use super::tests::{asks, calm, owns, rules, with, world};
+use super::tests::{asks, calls, calm, owns, rules, with, world};
 use super::{Foreign, Job, Ledger, Owning, Ping, Run};
 use crate::plan::{MOST_KEYS, Topology, Verb, lock_name};
 use crate::world::{EPOCH, Fault, Kind, MILLI, SECOND, Write};
@@ -58,7 +58,6 @@ fn a_server_without_the_key_that_an_owner_counts_breaks_a_rule() {
             sim.change(|state| state.now += time);
             sim.look(|state| ledger.check_acks(&plan, state, call, granted));
         }
-        sim.end();
         assert_eq!(rules(&ledger), broken);
     }
 }
@@ -84,9 +83,10 @@ fn a_server_without_the_key_of_a_leader_breaks_a_rule() {
             }
             state.now += 30 * SECOND;
         });
-        sim.look(|state| ledger.check_servers(&plan, state, call));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        let found = sim.judge(ledger, &plan, |it, plan, state| {
+            it.check_servers(plan, state, call)
+        });
+        assert_eq!(found, broken);
     }
 }
 
@@ -116,9 +116,10 @@ fn a_server_may_be_without_a_lock_for_a_while_if_its_late_vote_was_withdrawn() {
             state.hosts[1].writes.extend(writes);
             state.now += now * SECOND;
         });
-        sim.look(|state| ledger.check_servers(&plan, state, call));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        let found = sim.judge(ledger, &plan, |it, plan, state| {
+            it.check_servers(plan, state, call)
+        });
+        assert_eq!(found, broken);
     }
 }
 
@@ -129,15 +130,13 @@ fn a_register_that_is_too_high_on_a_node_without_a_stranger_breaks_a_rule() {
         (with(Fault::Spoil { server: 0 }), vec![]),
         (calm(), vec![spreads]),
     ] {
-        let mut ledger = Ledger::default();
         let sim = world();
         sim.change(|state| {
             let register = b"9500000000000000token";
             state.stranger_runs(0, &[b"HSET".as_slice(), b"lockkit:!r", b"7", register]);
         });
-        sim.look(|state| ledger.check_registers(&plan, state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        let found = sim.judge(Ledger::default(), &plan, Ledger::check_registers);
+        assert_eq!(found, broken);
     }
 }
 
@@ -158,7 +157,6 @@ fn a_vote_may_stay_if_a_stranger_has_raised_its_register() {
             state.stranger_runs(0, &words);
         });
         ledger.check_remains(&calm(), &sim);
-        sim.end();
         assert_eq!(rules(&ledger), broken);
     }
 }
@@ -166,19 +164,15 @@ fn a_vote_may_stay_if_a_stranger_has_raised_its_register() {
 /// A write of key 0 at a time in milliseconds.
 fn write(at: u64, kind: Kind, is_strange: bool) -> Write {
     Write {
-        at: at * MILLI,
-        key: 0,
         value: 7,
-        kind,
         is_strange,
-        lasts: 1_600 * MILLI,
+        ..super::tests::write(at * MILLI, kind, 1_600 * MILLI)
     }
 }
 
 #[test]
 fn a_renewal_right_behind_another_one_breaks_a_rule() {
     for (next, broken) in [(450, vec![]), (449, vec!["a lock is renewed too soon"])] {
-        let mut ledger = Ledger::default();
         let sim = world();
         sim.change(|state| {
             let writes = [
@@ -189,9 +183,8 @@ fn a_renewal_right_behind_another_one_breaks_a_rule() {
             let writes = writes.map(|(at, kind)| write(at, kind, false));
             state.hosts[0].writes.extend(writes);
         });
-        sim.look(|state| ledger.check_renewals(&calm(), state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        let found = sim.judge(Ledger::default(), &calm(), Ledger::check_renewals);
+        assert_eq!(found, broken);
     }
 }
 
@@ -200,7 +193,6 @@ fn a_renewal_right_behind_another_one_breaks_a_rule() {
 fn a_lock_that_becomes_longer_may_be_renewed_twice_in_a_row() {
     let rule = "a lock is renewed too soon";
     for (lasts, broken) in [(1_800, vec![rule]), (1_801, vec![])] {
-        let mut ledger = Ledger::default();
         let sim = world();
         sim.change(|state| {
             let longer = Write {
@@ -210,9 +202,8 @@ fn a_lock_that_becomes_longer_may_be_renewed_twice_in_a_row() {
             let renewed = write(400, Kind::Lengthened, false);
             state.hosts[0].writes.extend([renewed, longer]);
         });
-        sim.look(|state| ledger.check_renewals(&calm(), state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        let found = sim.judge(Ledger::default(), &calm(), Ledger::check_renewals);
+        assert_eq!(found, broken);
     }
 }
 
@@ -228,8 +219,7 @@ fn a_share_that_enters_lengthens_the_key_of_all_shares() {
         (Owning::Alone, 0, 1, vec![rule]),
     ] {
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, owning, Some(0), 0, Some(answered));
-        ledger.calls[call].keys = vec![key];
+        calls(&mut ledger, owning, Some(0), 0, Some(answered)).keys = vec![key];
         let mut plan = calm();
         (plan.keys, plan.verbs) = (1, vec![Verb::Several]);
         let sim = world();
@@ -238,9 +228,7 @@ fn a_share_that_enters_lengthens_the_key_of_all_shares() {
             let writes = writes.map(|(at, kind)| write(at, kind, false));
             state.hosts[0].writes.extend(writes);
         });
-        sim.look(|state| ledger.check_renewals(&plan, state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(sim.judge(ledger, &plan, Ledger::check_renewals), broken);
     }
 }
 
@@ -261,16 +249,13 @@ fn an_owner_that_stays_behind_a_deletion_breaks_a_rule() {
             ];
             state.hosts[0].writes.extend(writes);
         });
-        sim.look(|state| ledger.check_renewals(&calm(), state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(sim.judge(ledger, &calm(), Ledger::check_renewals), broken);
     }
 }
 
 #[test]
 fn a_waiter_that_asks_all_the_time_breaks_a_rule() {
     for (every, broken) in [(2_000, vec![]), (10, vec!["waiters ask again and again"])] {
-        let mut ledger = Ledger::default();
         let mut plan = calm();
         plan.ttls = vec![3_000];
         let sim = world();
@@ -286,9 +271,8 @@ fn a_waiter_that_asks_all_the_time_breaks_a_rule() {
                 .asked
                 .insert(b"lockkit:k0".to_vec(), asked);
         });
-        sim.look(|state| ledger.check_questions(&plan, state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        let found = sim.judge(Ledger::default(), &plan, Ledger::check_questions);
+        assert_eq!(found, broken);
     }
 }
 
@@ -308,7 +292,6 @@ fn a_job_that_runs_in_the_tick_of_its_call_breaks_a_rule_unless_the_clock_was_se
         sim.change(|state| state.now = 1_100 * MILLI);
         let ends = EPOCH + 1_000_000;
         ledger.tick_begins(&plan, Run::begins(job, 0, EPOCH + 500_000, ends), ends);
-        sim.end();
         assert_eq!(rules(&ledger), broken);
     }
 }

@@ -161,7 +161,7 @@ fn deletion(state: &State, planned: &Planned, key: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, rules, with};
+    use super::super::tests::{asks, calls, calm, rules, with};
     use super::*;
 
     /// Refuses a call, and returns the rules that this breaks.
@@ -183,8 +183,7 @@ mod tests {
         // The call is refused so long behind the end of the owner, which has given its release up.
         let refused = |behind: u64| {
             let mut ledger = Ledger::default();
-            let owner = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(2));
-            let owner = &mut ledger.calls[owner];
+            let owner = calls(&mut ledger, Owning::Alone, Some(0), 1, Some(2));
             (owner.answer, owner.left, owner.task) = (Answer::Granted, Some(3 * SECOND), 1);
             let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(4));
             ledger.calls[call].asked = 3 * SECOND + behind;
@@ -200,8 +199,7 @@ mod tests {
         // The fault keeps what a process sends from second 1 to second 2. The owner has asked again meanwhile, and has ended.
         let refused = |process: usize, at: u64| {
             let mut ledger = Ledger::default();
-            let owner = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
-            let owner = &mut ledger.calls[owner];
+            let owner = calls(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
             let over = Some(SECOND + 200 * MILLI);
             (owner.answer, owner.answered) = (Answer::Granted, Some(SECOND + 100 * MILLI));
             (owner.left, owner.ended, owner.released) = (over, over, over);

@@ -92,7 +92,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, rules};
+    use super::super::tests::{asks, calls, calm, rules};
     use super::*;
     use crate::plan::Verb;
     use crate::world::SECOND;
@@ -105,10 +105,9 @@ mod tests {
             plan.verbs = vec![Verb::Read];
             plan.latency = 1;
             let mut ledger = Ledger::default();
-            let owner = asks(&mut ledger, Owning::Alone, None, 2, Some(9));
-            ledger.calls[owner].rests = polled.map(|until| until * SECOND);
-            let waiter = asks(&mut ledger, Owning::Alone, None, 2, Some(8));
-            ledger.calls[waiter].process = 1;
+            calls(&mut ledger, Owning::Alone, None, 2, Some(9)).rests =
+                polled.map(|until| until * SECOND);
+            calls(&mut ledger, Owning::Alone, None, 2, Some(8)).process = 1;
             let share = asks(&mut ledger, Owning::READER, None, entered, Some(entered));
             ledger.calls[share].process = 2;
             ledger.calls[share].left = Some(7 * SECOND);

@@ -1,11 +1,14 @@
 //! Each rule is broken by a ledger that is written by hand, and kept by one that differs in the fact that the rule is about.
 
+use std::ops::Deref;
+use std::rc::Rc;
+
 use lock_core::middleware::RecordOutcome;
 
 use super::ticks::{Completed, Run};
-use super::{Answer, Asks, Cooldown, Ledger, Owning, Record};
+use super::{Answer, Asks, Call, Cooldown, Ledger, Owning, Record};
 use crate::plan::{Plan, Topology, Verb};
-use crate::world::{Fault, Late, Order, Planned, SECOND, Settings, Sim};
+use crate::world::{Fault, Kind, Late, MILLI, Order, Planned, SECOND, Settings, Sim, State, Write};
 
 /// A plan in which nothing goes wrong.
 pub(super) fn calm() -> Plan {
@@ -22,16 +25,42 @@ pub(super) fn calm() -> Plan {
 
 pub(super) fn with(fault: Fault) -> Plan {
     let mut plan = calm();
-    plan.faults.push(Planned {
-        at: SECOND,
-        lasts: SECOND,
-        fault,
-    });
+    plans(&mut plan, (1_000, 2_000), fault);
     plan
 }
 
+/// A world, until it is dropped.
+pub(super) struct World(Rc<Sim>);
+
+impl World {
+    /// The rules that a check finds broken in this world.
+    pub(super) fn judge(
+        &self,
+        mut ledger: Ledger,
+        plan: &Plan,
+        check: impl FnOnce(&mut Ledger, &Plan, &State),
+    ) -> Vec<&'static str> {
+        self.look(|state| check(&mut ledger, plan, state));
+        rules(&ledger)
+    }
+}
+
+impl Deref for World {
+    type Target = Rc<Sim>;
+
+    fn deref(&self) -> &Rc<Sim> {
+        &self.0
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// A world with one server.
-pub(super) fn world() -> std::rc::Rc<Sim> {
+pub(super) fn world() -> World {
     let sim = Sim::start(Settings {
         seed: 0,
         order: Order::Fifo,
@@ -41,7 +70,7 @@ pub(super) fn world() -> std::rc::Rc<Sim> {
     });
     sim.change(|state| state.add_server());
     sim.add_process(0);
-    sim
+    World(sim)
 }
 
 /// Notes a call for key 0 at a time in seconds. Returns its number.
@@ -52,19 +81,49 @@ pub(super) fn asks(
     asked: u64,
     answered: Option<u64>,
 ) -> usize {
-    let sim = world();
-    sim.change(|state| state.now = asked * SECOND);
-    let call = ledger.asks(Asks {
+    calls(ledger, owning, wait, asked, answered);
+    ledger.calls.len() - 1
+}
+
+/// The same, where its number does not matter.
+pub(super) fn calls(
+    ledger: &mut Ledger,
+    owning: Owning,
+    wait: Option<u64>,
+    asked: u64,
+    answered: Option<u64>,
+) -> &mut Call {
+    let asks = Asks {
         process: 0,
         task: 0,
         keys: vec![0],
         owning,
         ttl: SECOND,
         wait,
+    };
+    ledger.calls.push(Call {
+        answered: answered.map(|time| time * SECOND),
+        ..asks.at(asked * SECOND)
     });
-    ledger.calls[call].answered = answered.map(|time| time * SECOND);
-    sim.end();
-    call
+    ledger.calls.last_mut().expect("a call")
+}
+
+/// A write of key 0, which leaves it a value for so long.
+pub(super) fn write(at: u64, kind: Kind, lasts: u64) -> Write {
+    Write {
+        at,
+        key: 0,
+        value: 1,
+        kind,
+        is_strange: false,
+        lasts,
+    }
+}
+
+/// Plans a fault from one time to another one, in milliseconds.
+pub(super) fn plans(plan: &mut Plan, (from, to): (u64, u64), fault: Fault) {
+    let (at, lasts) = (from * MILLI, (to - from) * MILLI);
+    plan.faults.push(Planned { at, lasts, fault });
 }
 
 /// Notes a record that the owner of a call leaves on server 0 at second 3, for a minute, and the outcome that it hears.
@@ -89,19 +148,6 @@ pub(super) fn owns(ledger: &mut Ledger, owning: Owning, token: u64, from: u64, u
     ledger.claims(call, token, until * SECOND);
 }
 
-fn check_owners(ledger: &mut Ledger, plan: &Plan) {
-    let sim = world();
-    sim.look(|state| ledger.check_owners(plan, state));
-    sim.end();
-}
-
-fn check_causes(ledger: &mut Ledger, plan: &Plan, late: Vec<Late>) {
-    let sim = world();
-    sim.change(|state| state.late = late);
-    sim.look(|state| ledger.check_causes(plan, state));
-    sim.end();
-}
-
 pub(super) fn rules(ledger: &Ledger) -> Vec<&'static str> {
     ledger.violations.iter().map(|it| it.rule).collect()
 }
@@ -114,8 +160,7 @@ fn two_owners_at_once_break_a_rule() {
         let mut ledger = Ledger::default();
         owns(&mut ledger, Owning::Alone, 1, 2, until);
         owns(&mut ledger, Owning::Alone, 2, 5, 7);
-        check_owners(&mut ledger, &calm());
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(world().judge(ledger, &calm(), Ledger::check_owners), broken);
     }
 }
 
@@ -124,8 +169,14 @@ fn two_owners_at_once_are_allowed_when_data_is_lost_and_their_tokens_must_rise()
     let mut ledger = Ledger::default();
     owns(&mut ledger, Owning::Alone, 1, 2, 6);
     owns(&mut ledger, Owning::Alone, 2, 5, 7);
-    check_owners(&mut ledger, &with(Fault::Flush { server: 0 }));
-    assert_eq!(rules(&ledger), [""; 0]);
+    assert_eq!(
+        world().judge(
+            ledger,
+            &with(Fault::Flush { server: 0 }),
+            Ledger::check_owners
+        ),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -135,8 +186,7 @@ fn more_shares_than_their_limit_break_a_rule() {
         for _ in 0..shares {
             owns(&mut ledger, Owning::Share(2), 1, 2, 6);
         }
-        check_owners(&mut ledger, &calm());
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(world().judge(ledger, &calm(), Ledger::check_owners), broken);
     }
 }
 
@@ -145,8 +195,7 @@ fn a_writer_beside_a_reader_breaks_a_rule() {
     let mut ledger = Ledger::default();
     owns(&mut ledger, Owning::Alone, 1, 2, 6);
     owns(&mut ledger, Owning::Share(u32::MAX), 2, 5, 7);
-    check_owners(&mut ledger, &calm());
-    assert_eq!(rules(&ledger), [MANY]);
+    assert_eq!(world().judge(ledger, &calm(), Ledger::check_owners), [MANY]);
 }
 
 #[test]
@@ -155,8 +204,7 @@ fn a_token_that_does_not_rise_breaks_a_rule() {
         let mut ledger = Ledger::default();
         owns(&mut ledger, Owning::Alone, 7, 2, 3);
         owns(&mut ledger, Owning::Alone, token, 5, 7);
-        check_owners(&mut ledger, &calm());
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(world().judge(ledger, &calm(), Ledger::check_owners), broken);
     }
 }
 
@@ -172,12 +220,9 @@ fn a_refusal_of_a_free_key_breaks_a_rule() {
     };
     for (until, broken) in [(3, vec!["busy though the key was free"]), (31, vec![])] {
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, Some(0), 30, Some(30));
-        ledger.calls[call].answer = Answer::Busy;
+        calls(&mut ledger, Owning::Alone, Some(0), 30, Some(30)).answer = Answer::Busy;
         let sim = taken(until);
-        sim.look(|state| ledger.check_busy(&calm(), state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(sim.judge(ledger, &calm(), Ledger::check_busy), broken);
     }
 }
 
@@ -192,8 +237,7 @@ fn a_loss_without_a_fault_breaks_a_rule() {
         let call = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
         ledger.calls[call].answer = Answer::Lost;
         ledger.calls[call].lost = Some(2 * SECOND);
-        check_causes(&mut ledger, &plan, Vec::new());
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(world().judge(ledger, &plan, Ledger::check_causes), broken);
     }
 }
 
@@ -218,8 +262,8 @@ fn a_lock_that_went_on_inside_its_process_may_have_been_deleted_before_its_call(
         ledger.calls[call].answer = Answer::Lost;
         ledger.calls[call].token = Some(token);
         ledger.calls[call].lost = Some(3 * SECOND + 1);
-        check_causes(&mut ledger, &deletes(), Vec::new());
-        assert_eq!(rules(&ledger), broken);
+        let found = world().judge(ledger, &deletes(), Ledger::check_causes);
+        assert_eq!(found, broken);
     }
 }
 
@@ -242,8 +286,9 @@ fn a_loss_after_one_late_segment_breaks_a_rule_and_after_several_it_breaks_none(
         let call = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
         ledger.calls[call].answer = Answer::Lost;
         ledger.calls[call].lost = Some(2 * SECOND);
-        check_causes(&mut ledger, &calm(), late);
-        assert_eq!(rules(&ledger), broken);
+        let sim = world();
+        sim.change(|state| state.late = late);
+        assert_eq!(sim.judge(ledger, &calm(), Ledger::check_causes), broken);
     }
 }
 
@@ -303,10 +348,7 @@ fn a_call_without_an_answer_breaks_a_rule() {
     for (answered, broken) in [(Some(5), vec![]), (None, vec!["a call is never answered"])] {
         let mut ledger = Ledger::default();
         asks(&mut ledger, Owning::Alone, Some(SECOND), 5, answered);
-        let sim = world();
-        sim.look(|state| ledger.check_waits(&calm(), state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(world().judge(ledger, &calm(), Ledger::check_waits), broken);
     }
 }
 
@@ -315,10 +357,7 @@ fn a_wait_beside_a_free_key_breaks_a_rule() {
     for (asked, broken) in [(12, vec![]), (1, vec!["a call waits beside a free key"])] {
         let mut ledger = Ledger::default();
         asks(&mut ledger, Owning::Alone, None, asked, Some(12));
-        let sim = world();
-        sim.look(|state| ledger.check_waits(&calm(), state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(world().judge(ledger, &calm(), Ledger::check_waits), broken);
     }
 }
 
@@ -335,9 +374,10 @@ fn a_deadline_behind_the_end_of_the_key_breaks_a_rule() {
             let words: Vec<Vec<u8>> = words.map(|word| word.as_bytes().to_vec()).to_vec();
             state.hosts[0].server.run(0, time, &words, &mut Vec::new());
         });
-        sim.look(|state| ledger.check_deadline(&calm(), state, call, remaining * SECOND));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        let found = sim.judge(ledger, &calm(), |it, plan, state| {
+            it.check_deadline(plan, state, call, remaining * SECOND)
+        });
+        assert_eq!(found, broken);
     }
 }
 
@@ -356,7 +396,6 @@ fn a_key_that_is_left_behind_breaks_a_rule() {
             state.hosts[0].server.run(0, time, &words, &mut Vec::new());
         });
         ledger.check_remains(&calm(), &sim);
-        sim.end();
         assert_eq!(rules(&ledger), broken);
     }
 }
@@ -367,6 +406,5 @@ fn a_manager_that_is_not_drained_breaks_a_rule() {
     ledger.drained.push((0, false));
     let sim = world();
     ledger.check_remains(&calm(), &sim);
-    sim.end();
     assert_eq!(rules(&ledger), ["a manager is not drained"]);
 }

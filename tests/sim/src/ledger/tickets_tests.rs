@@ -51,9 +51,8 @@ fn a_ticket_has_the_ttl_of_a_call_inside_of_its_lock_if_that_is_longer() {
     for (inside, ttl) in [(30 * SECOND, 30 * SECOND), (MILLI, SECOND)] {
         let mut ledger = passed_on();
         ledger.is_entered_with(0, inside);
-        let sim = world();
+        let _world = world();
         let call = ledger.goes_on(0, 0, 0);
-        sim.end();
         assert_eq!(ledger.calls[call].ttl, ttl);
     }
 }
@@ -190,8 +189,6 @@ fn an_owner_beside_a_ticket_breaks_a_rule() {
         owns(&mut ledger, Owning::Alone, 8, from, 9);
         let sim = world();
         ledger.check_tickets(&calm());
-        sim.look(|state| ledger.check_owners(&calm(), state));
-        sim.end();
-        assert_eq!(rules(&ledger), broken);
+        assert_eq!(sim.judge(ledger, &calm(), Ledger::check_owners), broken);
     }
 }

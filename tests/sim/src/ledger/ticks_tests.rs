@@ -1,6 +1,6 @@
 //! The rules about ticks, each broken and kept by a ledger that is written by hand.
 
-use super::tests::{asks, calm, rules, with, world};
+use super::tests::{asks, calm, with, world};
 use super::{Answer, BodyEnd, Completed, Job, Ledger, Owning, Run};
 use crate::plan::{Topology, Verb, Weather};
 use crate::world::{EPOCH, Fault, Late, MILLI, SECOND};
@@ -34,9 +34,7 @@ fn a_tick_is_left_out_where_the_release_of_the_run_before_may_come_after_its_beg
         };
         ledger.ends.insert(call, end);
         ledger.jobs[job].until = Some(EPOCH + 2_500_000);
-        sim.look(|state| ledger.check_ticks(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_ticks)
     };
     let rule = "a tick is left out";
     assert!(broken_behind(950, None).is_empty());
@@ -65,9 +63,7 @@ fn a_tick_is_left_out_where_a_manager_is_dropped_soon_after_its_begin() {
             ledger.takes_part(Job::begins(process, key, SECOND, false));
         }
         ledger.jobs[0].until = Some(EPOCH + 2_500_000);
-        sim.look(|state| ledger.check_ticks(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_ticks)
     };
     assert!(broken(Some(1_010)).is_empty());
     for leaves in [None, Some(990), Some(1_410)] {
@@ -93,18 +89,18 @@ fn two_completed_runs_of_a_tick_break_a_rule_unless_the_first_process_stopped_in
         {
             let call = asks(&mut ledger, Owning::Alone, Some(0), asked, Some(asked));
             ledger.calls[call].answer = answer;
-            let sim = world();
+            let _world = world();
             let job = ledger.takes_part(Job::begins(call, 0, 20 * SECOND, false));
             let mut run = Run::begins(job, call, 0, 20_000_000);
-            sim.end();
             let at = ends * SECOND;
             run.completed = Some(Completed { at, remaining });
             ledger.runs.push(run);
         }
-        let sim = world();
-        sim.look(|state| ledger.check_ticks(&plan, state));
-        sim.end();
-        assert_eq!(rules(&ledger), expected, "{stops} {remaining}");
+        assert_eq!(
+            world().judge(ledger, &plan, Ledger::check_ticks),
+            expected,
+            "{stops} {remaining}"
+        );
     }
 }
 
@@ -134,9 +130,7 @@ fn a_tick_that_began_while_the_process_stood_still_before_its_body_may_be_run() 
             };
             ledger.ends.insert(call, end);
         }
-        sim.look(|state| ledger.check_ticks(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_ticks)
     };
     let rule = "a tick that began during a run is run";
     assert!(broken(0, 1).is_empty());

@@ -124,20 +124,14 @@ pub(super) fn may_be_forgotten(plan: &Plan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, owns, rules, with, world};
+    use super::super::tests::{asks, owns, with, world};
     use super::*;
     use crate::world::{MILLI, SECOND, Write};
 
     /// A write of key 0 at a time in milliseconds.
     fn write(at: u64, value: u64, kind: Kind) -> Write {
-        Write {
-            at: at * MILLI,
-            key: 0,
-            value,
-            kind,
-            is_strange: false,
-            lasts: SECOND,
-        }
+        let write = super::super::tests::write(at * MILLI, kind, SECOND);
+        Write { value, ..write }
     }
 
     /// The rules that are broken where a call is answered at second 3, with the time 2 900 ms as its token, and a later one
@@ -159,9 +153,7 @@ mod tests {
             state.hosts[0].writes.extend(values.iter().cloned());
             state.hosts[1].writes.push(write(2_900, 2, Kind::Set));
         });
-        sim.look(|state| ledger.check_owners(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_owners)
     }
 
     #[test]
@@ -195,10 +187,7 @@ mod tests {
             (first.answer, first.left) = (answer.clone(), Some(4 * SECOND));
             first.released = left_with.map_or(first.left, |_| None);
             first.left_with = left_with.unwrap_or(0) * SECOND;
-            let sim = world();
-            sim.look(|state| ledger.check_owners(&plan, state));
-            sim.end();
-            rules(&ledger)
+            world().judge(ledger, &plan, Ledger::check_owners)
         };
         let broken = |answer: &Answer, step: u64| broken_with(answer, step, None);
         for answer in [&lost, &Answer::Lost, &Answer::RanOut] {
@@ -232,10 +221,9 @@ mod tests {
             it.released = left_with.map_or(it.left, |_| None);
             it.left_with = left_with.unwrap_or(0) * SECOND;
             ledger.claims[1].key = key;
-            let sim = world();
-            sim.look(|state| ledger.check_owners(&plan, state));
-            sim.end();
-            rules(&ledger).contains(&"a token does not rise")
+            world()
+                .judge(ledger, &plan, Ledger::check_owners)
+                .contains(&"a token does not rise")
         };
         assert!(!broken(Answer::Lost, 6, 0, None));
         assert!(broken(Answer::Granted, 6, 0, None));

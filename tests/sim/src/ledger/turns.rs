@@ -225,10 +225,9 @@ fn only_asks(call: &Call) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{asks, calm, rules, world};
+    use super::super::tests::{calls, calm, plans, world};
     use super::*;
     use crate::plan::Verb;
-    use crate::world::Planned;
 
     /// The rules that are broken where a waiter waits for a minute beside one whose process was killed at second 5, and the
     /// server had this value in this key from second 4 on.
@@ -236,16 +235,10 @@ mod tests {
         let mut plan = calm();
         plan.topology = topology;
         plan.verbs = vec![Verb::Acquire, Verb::Read];
-        plan.faults.push(Planned {
-            at: 5 * SECOND,
-            lasts: SECOND,
-            fault: Fault::Kill { process: 0 },
-        });
+        plans(&mut plan, (5_000, 6_000), Fault::Kill { process: 0 });
         let mut ledger = Ledger::default();
-        let dead = asks(&mut ledger, owning, None, 2, None);
-        ledger.calls[dead].ttl = 300 * SECOND;
-        let waiter = asks(&mut ledger, Owning::Alone, None, 3, None);
-        ledger.calls[waiter].process = 1;
+        calls(&mut ledger, owning, None, 2, None).ttl = 300 * SECOND;
+        calls(&mut ledger, Owning::Alone, None, 3, None).process = 1;
         let sim = world();
         sim.change(|state| {
             let card: [&[u8]; 3] = [b"SET", b"lockkit:!h:00000000000000aa", b"1\nhost-0"];
@@ -254,9 +247,7 @@ mod tests {
             state.hosts[0].texts.insert(key.into(), values);
             state.now = 60 * SECOND;
         });
-        sim.look(|state| ledger.check_turns(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_turns)
     }
 
     #[test]
@@ -279,26 +270,18 @@ mod tests {
             let mut plan = calm();
             plan.verbs = vec![Verb::Permits];
             plan.ttls = vec![10_000, 300_000];
-            for (at, fault) in [
-                (2, Fault::Kill { process: 0 }),
-                (25, Fault::EndConnections { server: 0 }),
-            ] {
-                let (at, lasts) = (at * SECOND, SECOND);
-                plan.faults.push(Planned { at, lasts, fault });
-            }
+            plans(&mut plan, (2_000, 3_000), Fault::Kill { process: 0 });
+            let ended = Fault::EndConnections { server: 0 };
+            plans(&mut plan, (25_000, 26_000), ended);
             let mut ledger = Ledger::default();
-            let dead = asks(&mut ledger, Owning::Share(1), None, 1, Some(1));
-            ledger.calls[dead].ttl = 10 * SECOND;
-            let waiter = asks(&mut ledger, Owning::Share(1), None, 3, Some(answered));
-            ledger.calls[waiter].process = 1;
+            calls(&mut ledger, Owning::Share(1), None, 1, Some(1)).ttl = 10 * SECOND;
+            calls(&mut ledger, Owning::Share(1), None, 3, Some(answered)).process = 1;
             for call in &mut ledger.calls {
                 call.answer = Answer::Granted;
             }
             let sim = world();
             sim.change(|state| state.now = 90 * SECOND);
-            sim.look(|state| ledger.check_turns(&plan, state));
-            sim.end();
-            rules(&ledger)
+            sim.judge(ledger, &plan, Ledger::check_turns)
         };
         assert!(broken(44).is_empty());
         assert_eq!(broken(54), ["a call waits though the key has room for it"]);

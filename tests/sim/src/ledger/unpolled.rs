@@ -165,7 +165,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::super::Owning;
-    use super::super::tests::{asks, calm, rules, with, world};
+    use super::super::tests::{asks, calls, calm, rules, with, world};
     use super::*;
     use crate::plan::Topology;
     use crate::world::{MILLI, SECOND};
@@ -176,8 +176,7 @@ mod tests {
             let mut plan = with(Fault::Flush { server: 0 });
             (plan.faults[0].at, plan.faults[0].lasts) = (flushed * SECOND, 1);
             let mut ledger = Ledger::default();
-            let owner = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
-            let it = &mut ledger.calls[owner];
+            let it = calls(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
             (it.process, it.renews, it.left) = (process, renews, Some(6 * SECOND));
             let waiter = asks(&mut ledger, Owning::Alone, None, 3, Some(7));
             ledger.held_unrenewed_until(&plan, &ledger.calls[waiter])
@@ -238,11 +237,10 @@ mod tests {
                     _ => ledger.calls[earlier].rests = until,
                 }
                 ledger.calls[earlier].keys = vec![key];
-                let call = asks(&mut ledger, Owning::Alone, Some(0), 8, Some(answered));
-                ledger.calls[call].answer = Answer::Refused(why.to_owned());
+                calls(&mut ledger, Owning::Alone, Some(0), 8, Some(answered)).answer =
+                    Answer::Refused(why.to_owned());
                 let sim = world();
                 sim.look(|state| ledger.check_causes(&plan, state));
-                sim.end();
                 !rules(&ledger).is_empty()
             };
             for late in [NO_ANSWER, BEHIND_THE_TTL] {

@@ -71,11 +71,11 @@ fn ends_at(plan: &Plan, state: &State, server: usize, at: u64, until: u64) -> i6
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::tests::{asks, rules, with, world};
+    use super::super::tests::{asks, with, world, write};
     use super::super::{Ledger, Owning};
     use super::*;
     use crate::plan::Topology;
-    use crate::world::{Fault, Kind, SECOND, Write};
+    use crate::world::{Fault, Kind, SECOND};
 
     /// A plan in which a replica is promoted at second 2, and the former master goes on for a second.
     pub fn fails_over() -> Plan {
@@ -113,7 +113,6 @@ pub(super) mod tests {
             change(state);
         });
         let spans = sim.look(|state| unreleased(&fails_over(), state, 0));
-        sim.end();
         let seconds = spans.into_iter();
         let seconds = seconds.map(|(from, until)| (from / SECOND, until / SECOND));
         seconds.collect()
@@ -200,9 +199,8 @@ pub(super) mod tests {
             asks(&mut ledger, Owning::Alone, None, 5, Some(answered));
             let sim = world();
             sim.change(|state| keeps_a_lock(state, released));
-            sim.look(|state| ledger.check_waits(&plan, state));
-            sim.end();
-            rules(&ledger).contains(&"a call waits for long")
+            sim.judge(ledger, &plan, Ledger::check_waits)
+                .contains(&"a call waits for long")
         };
         assert!(!broken(3, 32));
         assert!(broken(3, 33));
@@ -221,18 +219,11 @@ pub(super) mod tests {
             sim.change(|state| {
                 state.add_postgres(0);
                 let times = [Some(at), next].into_iter().flatten();
-                state.hosts[1].writes.extend(times.map(|at| Write {
-                    at: at * SECOND,
-                    key: 0,
-                    value: 1,
-                    kind: Kind::Set,
-                    is_strange: false,
-                    lasts: 30 * SECOND,
-                }));
+                state.hosts[1]
+                    .writes
+                    .extend(times.map(|at| write(at * SECOND, Kind::Set, 30 * SECOND)));
             });
-            let spans = sim.look(|state| unreleased(&plan, state, 0));
-            sim.end();
-            spans
+            sim.look(|state| unreleased(&plan, state, 0))
         };
         assert_eq!(taken(1, None), [(SECOND, 31 * SECOND)]);
         assert_eq!(taken(1, Some(5)), [(SECOND, 5 * SECOND)]);

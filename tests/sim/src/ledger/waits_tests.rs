@@ -3,11 +3,11 @@
 
 use lock_core::middleware::RecordOutcome;
 
-use super::super::tests::{asks, calm, rules, with, world};
+use super::super::tests::{asks, calls, calm, plans, with, world, write};
 use super::super::{Answer, Owning};
 use super::*;
 use crate::server::Refusal;
-use crate::world::{Kind, Planned, Write};
+use crate::world::{Kind, Planned};
 
 /// A death of a process at this time in milliseconds, behind a release of its lock at second 4, whose queue has so many
 /// dead waiters.
@@ -42,11 +42,9 @@ impl Scene {
         let planned = faults.map(|(at, fault)| Planned { at, lasts, fault });
         plan.faults.extend(planned);
         let mut ledger = Ledger::default();
-        let owner = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
-        let it = &mut ledger.calls[owner];
+        let it = calls(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
         (it.process, it.answer, it.left) = (1, Answer::Granted, Some(4 * SECOND));
-        let call = asks(&mut ledger, Owning::Alone, None, 3, Some(6));
-        ledger.calls[call].answer = Answer::Granted;
+        calls(&mut ledger, Owning::Alone, None, 3, Some(6)).answer = Answer::Granted;
         let sim = world();
         sim.change(|state| {
             state.now = 7 * SECOND;
@@ -58,9 +56,7 @@ impl Scene {
                 .lives
                 .insert(lock_name(0).into_bytes(), lives);
         });
-        sim.look(|state| ledger.check_waits(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_waits)
     }
 }
 
@@ -104,19 +100,13 @@ fn broken_by_a_flush_of(mut plan: Plan, granted: u64, ttl: u64, left: u64) -> Ve
     let its = plan.processes[0].clone();
     plan.processes = vec![its.clone(), its];
     (plan.ttls, plan.latency, plan.habits.blocks) = (vec![ttl * 1_000], MILLI, 0);
-    plan.faults.push(Planned {
-        at: 4 * SECOND,
-        lasts: MILLI,
-        fault: Fault::Flush { server: 0 },
-    });
+    plans(&mut plan, (4_000, 4_001), Fault::Flush { server: 0 });
     let mut ledger = Ledger::default();
-    let owner = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(4));
-    let it = &mut ledger.calls[owner];
+    let it = calls(&mut ledger, Owning::Alone, Some(0), 3, Some(4));
     (it.process, it.answer, it.ttl) = (1, Answer::Granted, ttl * SECOND);
     (it.asked, it.answered) = ((granted - 5) * MILLI, Some(granted * MILLI));
     it.left = Some(left * SECOND);
-    let call = asks(&mut ledger, Owning::Alone, None, 3, Some(left));
-    ledger.calls[call].answer = Answer::Granted;
+    calls(&mut ledger, Owning::Alone, None, 3, Some(left)).answer = Answer::Granted;
     let sim = world();
     sim.change(|state| {
         state.now = 20 * SECOND;
@@ -124,9 +114,7 @@ fn broken_by_a_flush_of(mut plan: Plan, granted: u64, ttl: u64, left: u64) -> Ve
         let key = lock_name(0).into_bytes();
         state.hosts[0].lives.insert(key, lives);
     });
-    sim.look(|state| ledger.check_waits(&plan, state));
-    sim.end();
-    rules(&ledger)
+    sim.judge(ledger, &plan, Ledger::check_waits)
 }
 
 #[test]
@@ -165,21 +153,16 @@ fn the_end_of_a_grant_is_heard_of_unless_the_process_that_gave_it_has_ended_too(
         plan.processes[1].leaves = is_dropped.then_some(gives * MILLI);
         let ends = [(2, takes), (1, gives)].into_iter();
         let ends = ends.take(if is_dropped { 1 } else { 2 });
-        plan.faults.extend(ends.map(|(process, at)| Planned {
-            at: at * MILLI,
-            lasts: MILLI,
-            fault: Fault::Kill { process },
-        }));
+        for (process, at) in ends {
+            plans(&mut plan, (at, at + 1), Fault::Kill { process });
+        }
         let mut ledger = Ledger::default();
-        let giver = asks(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
-        let it = &mut ledger.calls[giver];
+        let it = calls(&mut ledger, Owning::Alone, Some(0), 2, Some(2));
         (it.process, it.answer) = (1, Answer::Granted);
         (it.left, it.released) = (Some(3 * SECOND), Some(3 * SECOND));
-        let taker = asks(&mut ledger, Owning::Alone, None, 2, Some(3));
-        let it = &mut ledger.calls[taker];
+        let it = calls(&mut ledger, Owning::Alone, None, 2, Some(3));
         (it.process, it.answer, it.ttl) = (2, Answer::Granted, 10 * SECOND);
-        let call = asks(&mut ledger, Owning::Alone, None, 2, Some(12));
-        ledger.calls[call].answer = Answer::Granted;
+        calls(&mut ledger, Owning::Alone, None, 2, Some(12)).answer = Answer::Granted;
         let sim = world();
         sim.change(|state| {
             state.now = 14 * SECOND;
@@ -187,9 +170,7 @@ fn the_end_of_a_grant_is_heard_of_unless_the_process_that_gave_it_has_ended_too(
             let key = lock_name(0).into_bytes();
             state.hosts[0].lives.insert(key, lives);
         });
-        sim.look(|state| ledger.check_waits(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_waits)
     };
     for is_dropped in [false, true] {
         let broken = |gives: u64, takes: u64| broken_by(gives, takes, is_dropped);
@@ -209,26 +190,16 @@ fn a_call_waits_for_long_where_a_crash_of_postgresql_has_lost_the_release_of_a_l
         (plan.topology, plan.habits.holds) = (Topology::Postgres, vec![40]);
         plan.faults[0].at = crashes * SECOND;
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, None, 3, Some(answered));
-        ledger.calls[call].answer = Answer::Granted;
+        calls(&mut ledger, Owning::Alone, None, 3, Some(answered)).answer = Answer::Granted;
         let sim = world();
         sim.change(|state| {
             state.add_postgres(0);
-            let write = |at, kind, lasts| Write {
-                at,
-                key: 0,
-                value: 1,
-                kind,
-                is_strange: false,
-                lasts,
-            };
             let back = write(2 * SECOND, Kind::Set, 100 * SECOND);
             let since = write(102 * SECOND, Kind::Replaced, SECOND);
             state.hosts[1].writes.extend([back, since]);
         });
-        sim.look(|state| ledger.check_waits(&plan, state));
-        sim.end();
-        rules(&ledger).contains(&"a call waits for long")
+        sim.judge(ledger, &plan, Ledger::check_waits)
+            .contains(&"a call waits for long")
     };
     assert!(!broken(2, 103));
     assert!(broken(2, 110));
@@ -239,22 +210,16 @@ fn a_call_waits_for_long_where_a_crash_of_postgresql_has_lost_the_release_of_a_l
 fn a_call_waits_for_long_only_where_the_server_can_neither_tell_its_waiter_nor_put_it_back() {
     let broken = |commands: &[&str], answered: u64| {
         let mut plan = calm();
-        plan.faults.extend(commands.iter().map(|command| Planned {
-            at: 2 * SECOND,
-            lasts: SECOND,
-            fault: Fault::Deny {
-                server: 0,
-                command: (*command).to_owned(),
-            },
-        }));
+        for command in commands {
+            let (server, command) = (0, (*command).to_owned());
+            plans(&mut plan, (2_000, 3_000), Fault::Deny { server, command });
+        }
         plan.habits.holds = vec![40];
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, None, 1, Some(answered));
-        ledger.calls[call].answer = Answer::Granted;
-        let sim = world();
-        sim.look(|state| ledger.check_waits(&plan, state));
-        sim.end();
-        rules(&ledger).contains(&"a call waits for long")
+        calls(&mut ledger, Owning::Alone, None, 1, Some(answered)).answer = Answer::Granted;
+        world()
+            .judge(ledger, &plan, Ledger::check_waits)
+            .contains(&"a call waits for long")
     };
     assert!(!broken(&["PUBLISH", "ZADD"], 33));
     assert!(broken(&["PUBLISH", "ZADD"], 35));
@@ -271,14 +236,13 @@ fn a_waiter_on_postgresql_is_not_told_of_its_key_where_the_process_stands_still_
         plan.processes = vec![its.clone(), its];
         plan.topology = topology;
         (plan.ttls, plan.latency, plan.habits.blocks) = (vec![3_000], MILLI, 0);
-        plan.faults.push(Planned {
-            at: stops * MILLI,
-            lasts: 3 * SECOND,
-            fault: Fault::Stop { process: 1 },
-        });
+        plans(
+            &mut plan,
+            (stops, stops + 3_000),
+            Fault::Stop { process: 1 },
+        );
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, None, 1, Some(7));
-        ledger.calls[call].answer = Answer::Granted;
+        calls(&mut ledger, Owning::Alone, None, 1, Some(7)).answer = Answer::Granted;
         let sim = world();
         sim.change(|state| {
             state.now = 8 * SECOND;
@@ -288,9 +252,7 @@ fn a_waiter_on_postgresql_is_not_told_of_its_key_where_the_process_stands_still_
                 .insert(key.clone(), vec![(2 * SECOND, 2_000_000)]);
             host.lives.insert(key, vec![(SECOND, Some(4 * SECOND))]);
         });
-        sim.look(|state| ledger.check_waits(&plan, state));
-        sim.end();
-        rules(&ledger)
+        sim.judge(ledger, &plan, Ledger::check_waits)
     };
     assert!(broken(Topology::Postgres, 1_990).is_empty());
     assert_eq!(broken(Topology::Postgres, 1_900), [rule]);
@@ -302,18 +264,11 @@ fn a_call_waits_for_a_new_connection_to_a_postgres_server_that_takes_no_writes()
     let broken = |topology: Topology, fault: Fault| {
         let mut plan = calm();
         (plan.topology, plan.latency) = (topology, MILLI);
-        plan.faults.push(Planned {
-            at: 2 * SECOND,
-            lasts: 5 * SECOND,
-            fault,
-        });
+        plans(&mut plan, (2_000, 7_000), fault);
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(4));
-        ledger.calls[call].answer = Answer::Refused("Unavailable".to_owned());
-        let sim = world();
-        sim.look(|state| ledger.check_waits(&plan, state));
-        sim.end();
-        rules(&ledger)
+        calls(&mut ledger, Owning::Alone, Some(0), 3, Some(4)).answer =
+            Answer::Refused("Unavailable".to_owned());
+        world().judge(ledger, &plan, Ledger::check_waits)
     };
     let refuses = || Fault::Refuse {
         server: 0,
@@ -342,18 +297,11 @@ fn a_call_has_no_answer_only_beside_a_long_lease_whose_release_a_crash_has_lost(
         sim.change(|state| {
             state.add_postgres(0);
             state.now = 60 * SECOND;
-            state.hosts[1].writes.push(Write {
-                at,
-                key: 0,
-                value: 1,
-                kind: Kind::Set,
-                is_strange: false,
-                lasts: 300 * SECOND,
-            });
+            let set = write(at, Kind::Set, 300 * SECOND);
+            state.hosts[1].writes.push(set);
         });
-        sim.look(|state| ledger.check_waits(&plan, state));
-        sim.end();
-        rules(&ledger).contains(&"a call is never answered")
+        sim.judge(ledger, &plan, Ledger::check_waits)
+            .contains(&"a call is never answered")
     };
     assert!(!broken(SECOND));
     assert!(broken(SECOND - 1));
@@ -378,15 +326,12 @@ fn a_call_has_no_answer_behind_those_that_wait_for_a_key_whose_record_found_no_m
             outcome: Some((outcome, 2 * SECOND)),
         });
         for keys in chain {
-            let call = asks(&mut ledger, Owning::Alone, None, 3, None);
-            ledger.calls[call].keys = keys.to_vec();
+            calls(&mut ledger, Owning::Alone, None, 3, None).keys = keys.to_vec();
         }
-        let call = asks(&mut ledger, Owning::Alone, wait, 5, None);
-        ledger.calls[call].keys = vec![key];
-        let sim = world();
-        sim.look(|state| ledger.check_waits(&plan, state));
-        sim.end();
-        rules(&ledger).contains(&"a call is never answered")
+        calls(&mut ledger, Owning::Alone, wait, 5, None).keys = vec![key];
+        world()
+            .judge(ledger, &plan, Ledger::check_waits)
+            .contains(&"a call is never answered")
     };
     let (failed, chain) = (RecordOutcome::Failed, [[0, 1], [1, 2]]);
     assert!(!broken(failed, 2, &chain, 0, None));
