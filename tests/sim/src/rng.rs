@@ -1,7 +1,7 @@
 //! The random numbers of a seed: SplitMix64, by Sebastiano Vigna (<https://prng.di.unimi.it/splitmix64.c>).
 
 /// A source of random numbers, which is equal for equal seeds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Rng(u64);
 
 impl Rng {

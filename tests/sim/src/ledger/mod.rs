@@ -93,7 +93,7 @@ pub use self::unpolled::Unpolled;
 use crate::world::{MILLI, sim};
 
 /// One call for a lock.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Call {
     pub process: usize,
     pub task: usize,
@@ -128,8 +128,9 @@ pub struct Call {
     pub watched: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Answer {
+    #[default]
     None,
     Granted,
     Busy,
@@ -187,26 +188,16 @@ impl Asks {
             asked,
             ttl,
             wait,
-            answered: None,
-            answer: Answer::None,
-            token: None,
-            is_full: false,
-            rests: None,
-            goes_on: None,
-            left: None,
-            released: None,
-            ended: None,
-            lost: None,
-            left_with: 0,
             renews: true,
-            watched: false,
+            ..Call::default()
         }
     }
 }
 
 /// How an owner has its keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owning {
+    #[default]
     Alone,
     /// With others, up to so many.
     Share(u32),

@@ -62,11 +62,9 @@ impl Drop for World {
 /// A world with one server.
 pub(super) fn world() -> World {
     let sim = Sim::start(Settings {
-        seed: 0,
         order: Order::Fifo,
-        stops_inside: false,
         latency: 1,
-        logs: false,
+        ..Settings::default()
     });
     sim.change(|state| state.add_server());
     sim.add_process(0);

@@ -38,6 +38,7 @@ pub struct Recorded {
 }
 
 /// One server.
+#[derive(Default)]
 pub struct Postgres {
     pub table: Table,
     /// Why the server refuses statements at the moment.
@@ -67,18 +68,8 @@ impl Postgres {
     pub fn new(seed: u64) -> Self {
         Self {
             table: Table::new(1),
-            refusal: None,
-            conflicts: false,
-            unknown: Vec::new(),
-            asked: Vec::new(),
-            statements: 0,
-            recorded: None,
-            sessions: BTreeMap::new(),
-            advisory: BTreeMap::new(),
-            waiting: Vec::new(),
-            channels: BTreeMap::new(),
-            out: Vec::new(),
             rng: Rng::of(seed),
+            ..Self::default()
         }
     }
 

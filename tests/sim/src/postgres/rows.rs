@@ -32,7 +32,7 @@ struct Change {
 }
 
 /// The table, its sequence, and what of them a crash loses.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Table {
     /// It was created.
     pub exists: bool,
@@ -52,14 +52,8 @@ pub struct Table {
 impl Table {
     pub fn new(history: u64) -> Self {
         Self {
-            exists: false,
             history,
-            rows: BTreeMap::new(),
-            sequence: 0,
-            sequence_then: 0,
-            unflushed: Vec::new(),
-            before: BTreeMap::new(),
-            changed: Vec::new(),
+            ..Self::default()
         }
     }
 

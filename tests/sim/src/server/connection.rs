@@ -8,6 +8,7 @@ use super::waits::Waiting;
 use super::{Bytes, Server};
 
 /// What the server knows of one connection.
+#[derive(Default)]
 pub(super) struct Session {
     /// Never used again, so that a new session is not taken for an earlier one of the same connection.
     pub(super) id: u64,
@@ -31,15 +32,7 @@ impl Session {
     pub(super) fn new(id: u64) -> Self {
         Self {
             id,
-            protocol: Protocol::Resp2,
-            name: Bytes::new(),
-            channels: Vec::new(),
-            tracking: None,
-            caching: false,
-            asking: false,
-            written: 0,
-            waiting: None,
-            refused_caching: 0,
+            ..Self::default()
         }
     }
 }

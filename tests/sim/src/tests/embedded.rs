@@ -11,7 +11,7 @@ use std::time::Duration;
 use lock_core::machine::{JoinHandle, sleep, spawn};
 use lock_core::{LockGuard, LockManager, LockRequest, Wait};
 
-use crate::world::{MILLI, Order, SECOND, Settings, Sim};
+use crate::world::{MILLI, SECOND, Settings, Sim};
 
 /// Managers as of three processes: each has a queue of its own.
 type Managers = [LockManager; 3];
@@ -143,10 +143,9 @@ where
 {
     let sim = Sim::start(Settings {
         seed,
-        order: Order::Seeded,
-        stops_inside: false,
         latency: MILLI,
         logs: true,
+        ..Settings::default()
     });
     sim.change(|state| state.add_server());
     let process = sim.add_process(0);

@@ -60,15 +60,16 @@ pub const SECOND: u64 = 1_000_000_000;
 pub const EPOCH: i64 = 1_700_000_000_000_000;
 
 /// In which order ready tasks run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// As the seed has it, like the threads of a runtime.
+    #[default]
     Seeded,
     /// As they were woken, like a runtime of one thread.
     Fifo,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub seed: u64,
     pub order: Order,
@@ -80,6 +81,7 @@ pub struct Settings {
 }
 
 /// The state of a history.
+#[derive(Default)]
 pub struct State {
     pub now: u64,
     pub rng: Rng,
@@ -203,36 +205,9 @@ impl Sim {
 impl State {
     fn new(settings: Settings) -> Self {
         Self {
-            now: 0,
             rng: Rng::of(settings.seed),
-            processes: Vec::new(),
-            hosts: Vec::new(),
-            service: Service::default(),
-            steps: 0,
-            thawed: false,
             settings,
-            tasks: BTreeMap::new(),
-            ready: Vec::new(),
-            events: BTreeMap::new(),
-            timers: BTreeMap::new(),
-            current: None,
-            polled: None,
-            connections: Vec::new(),
-            links: BTreeMap::new(),
-            late: Vec::new(),
-            bus: Bus::default(),
-            faults: Vec::new(),
-            recorded: BTreeMap::new(),
-            stops_amid_a_release: false,
-            stops_to_come: BTreeMap::new(),
-            strangers: BTreeSet::new(),
-            robbed: false,
-            ended_runtimes: BTreeSet::new(),
-            overwritten: false,
-            last_number: 0,
-            trace: 0,
-            log: Vec::new(),
-            depth: 0,
+            ..Self::default()
         }
     }
 

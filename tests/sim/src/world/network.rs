@@ -17,6 +17,7 @@ const UNACKNOWLEDGED: u64 = 5 * SECOND;
 /// The longest pause before a sender tries again after a partition.
 pub const RETRANSMISSION: u64 = 200 * MILLI;
 
+#[derive(Default)]
 pub(super) struct Connection {
     pub(super) process: usize,
     pub(super) server: usize,
@@ -61,18 +62,8 @@ impl State {
             process,
             server,
             dialed: self.now,
-            requests: Direction::default(),
-            replies: Direction::default(),
-            received: VecDeque::new(),
-            reader: None,
-            failed: None,
-            is_connected: false,
-            is_closed: false,
-            is_at_server: false,
-            input: Vec::new(),
-            commands: VecDeque::new(),
-            statements: Vec::new(),
             lost_after: u64::MAX,
+            ..Connection::default()
         });
         let at = self.now + self.latency(process, server);
         self.at(at, Event::Arrives { connection });

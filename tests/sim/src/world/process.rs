@@ -7,6 +7,7 @@ use super::{EPOCH, MICRO, SECOND, State};
 /// What the monotonic clock of a process shows when the history begins.
 const ORIGIN: u64 = 3_600 * SECOND;
 
+#[derive(Default)]
 pub struct Process {
     /// How many reasons stop it.
     pub stops: u32,
@@ -31,15 +32,8 @@ pub struct Process {
 impl Process {
     pub(super) fn new(ppm: i64) -> Self {
         Self {
-            stops: 0,
-            stops_inside: 0,
-            has_old_time: false,
-            dead: false,
-            ended: None,
             ppm,
-            application: 0,
-            waiting: Vec::new(),
-            blocked: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

@@ -15,6 +15,7 @@ use crate::server::{self, Bytes, Change, Cluster, Data, Entry, Role, Server, Sor
 /// A process that is stopped for longer gives the operation up that it is at.
 const LONGEST_PAUSE: u64 = 900 * MILLI;
 
+#[derive(Default)]
 pub struct Host {
     pub server: Server,
     /// The server is one of PostgreSQL, and `server` shows the ledger what it has.
@@ -58,23 +59,8 @@ impl Host {
     pub fn new(run_id: String) -> Self {
         Self {
             server: Server::new(run_id),
-            postgres: None,
             is_up: true,
-            stops: 0,
-            clock: 0,
-            ppm: 0,
-            unread: Vec::new(),
-            unheard: Vec::new(),
-            follows: Following::default(),
-            part: Part::default(),
-            lives: Lives::new(),
-            texts: BTreeMap::new(),
-            given: BTreeMap::new(),
-            queues: BTreeMap::new(),
-            strikes: BTreeSet::new(),
-            is_strange: false,
-            writes: Vec::new(),
-            values: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

@@ -15,9 +15,8 @@ fn start(order: Order) -> Rc<Sim> {
     Sim::start(Settings {
         seed: 7,
         order,
-        stops_inside: false,
         latency: MILLI,
-        logs: false,
+        ..Settings::default()
     })
 }
 
@@ -178,10 +177,9 @@ fn equal_seeds_have_equal_traces_and_others_have_not() {
     let trace = |seed| {
         let sim = Sim::start(Settings {
             seed,
-            order: Order::Seeded,
             stops_inside: true,
             latency: MILLI,
-            logs: false,
+            ..Settings::default()
         });
         sim.change(|state| state.add_server());
         for _ in 0..3 {
