@@ -80,87 +80,16 @@ UNION ALL SELECT 2, w.i, c.rev, c.at, c.doc, (extract(epoch FROM clock_timestamp
 FROM want w LEFT JOIN lockkit.cell c USING (key)
 WHERE NOT EXISTS (SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
 
--- ending
-WITH want AS MATERIALIZED (
-  SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[],
-  $11::bigint[], $12::bigint[], $13::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, at, i)
-), one AS MATERIALIZED (
-  SELECT nextval('lockkit.revision') AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
-), deaf AS MATERIALIZED (
-  SELECT e.i, e.ear FROM unnest($7::bigint[], $8::bigint[]) AS e(i, ear)
-  WHERE pg_try_advisory_xact_lock_shared(e.ear)
-), found AS MATERIALIZED (
-  SELECT w.*, c.old, nextval('lockkit.revision') AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
-  FROM want w, LATERAL (
-    SELECT c.rev AS old FROM lockkit.cell c
-    WHERE c.key = w.key AND true
-    AND (c.rev = w.rev AND c.at = w.at AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
-    FOR UPDATE SKIP LOCKED
-  ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
-), fresh AS MATERIALIZED (
-  SELECT w.*, nextval('lockkit.revision') AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now FROM want w
-  WHERE w.rev = 0 AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9
-  AND NOT EXISTS (SELECT FROM lockkit.cell c WHERE c.key = w.key)
-  AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
-), changed AS (
-  UPDATE lockkit.cell c SET rev = f.next, at = f.now, ends = greatest(f.ends, CASE f.lasts WHEN 0 THEN 0 ELSE f.now + f.lasts END),
-    fence = CASE f.fence WHEN -1 THEN NULL WHEN 0 THEN f.next * 64 ELSE f.fence END, doc = f.doc
-  FROM found f WHERE c.key = f.key AND c.rev = f.old AND true
-  RETURNING f.i, c.rev, c.at
-), added AS (
-  INSERT INTO lockkit.cell (key, rev, at, ends, fence, doc)
-  SELECT f.key, f.next, f.now, greatest(f.ends, CASE f.lasts WHEN 0 THEN 0 ELSE f.now + f.lasts END),
-    CASE f.fence WHEN -1 THEN NULL WHEN 0 THEN f.next * 64 ELSE f.fence END, f.doc
-  FROM fresh f WHERE true ON CONFLICT (key) DO NOTHING RETURNING key, rev, at
-), done AS (
-  SELECT i, rev, at FROM changed UNION ALL SELECT w.i, a.rev, a.at FROM added a JOIN want w USING (key)
-) SELECT 0, i, rev, at, NULL::bytea, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, CASE WHEN $10 THEN set_config('synchronous_commit', 'off', true) END FROM done
-UNION ALL SELECT 1, i, ear, 0, NULL, 0, NULL FROM deaf
-UNION ALL SELECT 2, w.i, c.rev, c.at, c.doc, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, NULL
-FROM want w LEFT JOIN lockkit.cell c USING (key)
-WHERE NOT EXISTS (SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
+-- ending = keeping
+FOR NO KEY UPDATE => FOR UPDATE
 
--- together
-WITH want AS MATERIALIZED (
-  SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[],
-  $11::bigint[], $12::bigint[], $13::bigint[]) WITH ORDINALITY AS w(key, rev, doc, ends, lasts, fence, since, until, at, i)
-), one AS MATERIALIZED (
-  SELECT nextval('lockkit.revision') AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
-), deaf AS MATERIALIZED (
-  SELECT e.i, e.ear FROM unnest($7::bigint[], $8::bigint[]) AS e(i, ear)
-  WHERE pg_try_advisory_xact_lock_shared(e.ear)
-), found AS MATERIALIZED (
-  SELECT w.*, c.old, (SELECT next FROM one) AS next, (SELECT now FROM one) AS now
-  FROM want w, LATERAL (
-    SELECT c.rev AS old FROM lockkit.cell c
-    WHERE c.key = w.key AND c.rev < (SELECT next FROM one)
-    AND (c.rev = w.rev AND c.at = w.at AND w.since <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < w.until OR w.rev = 0 AND c.ends <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9)
-    FOR UPDATE SKIP LOCKED
-  ) c WHERE NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
-), fresh AS MATERIALIZED (
-  SELECT w.*, (SELECT next FROM one) AS next, (SELECT now FROM one) AS now FROM want w
-  WHERE w.rev = 0 AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint < $9
-  AND NOT EXISTS (SELECT FROM lockkit.cell c WHERE c.key = w.key)
-  AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
-), changed AS (
-  UPDATE lockkit.cell c SET rev = f.next, at = f.now, ends = greatest(f.ends, CASE f.lasts WHEN 0 THEN 0 ELSE f.now + f.lasts END),
-    fence = CASE f.fence WHEN -1 THEN NULL WHEN 0 THEN f.next * 64 ELSE f.fence END, doc = f.doc
-  FROM found f WHERE c.key = f.key AND c.rev = f.old AND (SELECT count(*) FROM found) + (SELECT count(*) FROM fresh) = cardinality($1)
-  RETURNING f.i, c.rev, c.at
-), added AS (
-  INSERT INTO lockkit.cell (key, rev, at, ends, fence, doc)
-  SELECT f.key, f.next, f.now, greatest(f.ends, CASE f.lasts WHEN 0 THEN 0 ELSE f.now + f.lasts END),
-    CASE f.fence WHEN -1 THEN NULL WHEN 0 THEN f.next * 64 ELSE f.fence END, f.doc
-  FROM fresh f WHERE (SELECT count(*) FROM found) + (SELECT count(*) FROM fresh) = cardinality($1) ON CONFLICT (key) DO NOTHING RETURNING key, rev, at
-), done AS (
-  SELECT i, rev, at FROM changed UNION ALL SELECT w.i, a.rev, a.at FROM added a JOIN want w USING (key)
-) SELECT 0, i, rev, at, NULL::bytea, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, CASE WHEN $10 THEN set_config('synchronous_commit', 'off', true) END FROM done
-UNION ALL SELECT 1, i, ear, 0, NULL, 0, NULL FROM deaf
-UNION ALL SELECT 2, w.i, c.rev, c.at, c.doc, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, NULL
-FROM want w LEFT JOIN lockkit.cell c USING (key)
-WHERE NOT EXISTS (SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i)
-UNION ALL SELECT 3, 1 / (count(*) = cardinality($1))::int, 0, 0, NULL, 0, NULL FROM done
-HAVING count(*) > 0
+-- together = ending
+c.old, nextval('lockkit.revision') AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now => c.old, (SELECT next FROM one) AS next, (SELECT now FROM one) AS now
+SELECT w.*, nextval('lockkit.revision') AS next, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now => SELECT w.*, (SELECT next FROM one) AS next, (SELECT now FROM one) AS now
+c.key = w.key AND true => c.key = w.key AND c.rev < (SELECT next FROM one)
+c.rev = f.old AND true => c.rev = f.old AND (SELECT count(*) FROM found) + (SELECT count(*) FROM fresh) = cardinality($1)
+FROM fresh f WHERE true => FROM fresh f WHERE (SELECT count(*) FROM found) + (SELECT count(*) FROM fresh) = cardinality($1)
+SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i) => SELECT FROM done d WHERE d.i = w.i) AND NOT EXISTS (SELECT FROM deaf d WHERE d.i = w.i) UNION ALL SELECT 3, 1 / (count(*) = cardinality($1))::int, 0, 0, NULL, 0, NULL FROM done HAVING count(*) > 0
 
 -- read
 SELECT NULL::bigint, NULL::bigint, NULL::bytea, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0::bigint AS i

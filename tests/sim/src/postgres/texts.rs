@@ -1,4 +1,5 @@
-//! The statements of the store, by their texts: `statements.sql` has each of them. White space does not count.
+//! The statements of the store, by their texts: `statements.sql` has each of them, or in what it differs from another one. White
+//! space does not count.
 
 use std::sync::LazyLock;
 
@@ -61,14 +62,35 @@ pub(super) struct Statement {
 /// The parts of each text, between which there are holes.
 static TEXTS: LazyLock<Vec<(Kind, Vec<String>)>> = LazyLock::new(|| {
     let sections = include_str!("statements.sql").split("-- ").skip(1);
-    let read = |section: &str| {
-        let (name, text) = section.split_once('\n').expect("a name and a text");
+    let mut texts: Vec<(&str, String)> = Vec::new();
+    for section in sections {
+        let (head, body) = section.split_once('\n').expect("a name and a text");
+        let (name, text) = match head.split_once(" = ") {
+            Some((name, other)) => {
+                let other = texts.iter().find(|it| it.0 == other);
+                (name, changed(&other.expect("an earlier text").1, body))
+            }
+            None => (head, packed(body)),
+        };
+        texts.push((name, text));
+    }
+    let read = |(name, text): (&str, String)| {
         let kind = KINDS.iter().find(|it| it.0 == name).expect("a kind").1;
-        let parts = packed(text);
-        (kind, parts.split("{}").map(str::to_owned).collect())
+        (kind, text.split("{}").map(str::to_owned).collect())
     };
-    sections.map(read).collect()
+    texts.into_iter().map(read).collect()
 });
+
+/// A text that differs from another one in a few places, each in a line of its own.
+fn changed(text: &str, changes: &str) -> String {
+    let lines = changes.lines().filter(|line| !line.is_empty());
+    lines.fold(text.to_owned(), |text, line| {
+        let (from, to) = line.split_once(" => ").expect("a change");
+        let from = packed(from);
+        assert!(text.contains(&from), "{line}");
+        text.replace(&from, &packed(to))
+    })
+}
 
 fn packed(text: &str) -> String {
     text.split_whitespace().collect()
