@@ -72,8 +72,7 @@ impl Ledger {
                 from <= answered && is_told()
             });
             if !owned && !taken {
-                let text = self.show(number);
-                self.violates("busy though the key was free", text);
+                self.violates("busy though the key was free", self.show(number));
             }
         }
     }

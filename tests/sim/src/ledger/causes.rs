@@ -53,15 +53,13 @@ impl Ledger {
             };
             let wrong = wrong.filter(|it| *it == IS_OVER || !is_excused());
             if let Some(rule) = wrong {
-                let text = self.show(number);
-                self.violates(rule, text);
+                self.violates(rule, self.show(number));
             }
         }
         self.check_probed(plan);
         let above = self.claims.iter().find(|claim| claim.token >= HIGHEST);
         if let Some(claim) = above {
-            let text = self.show_claim(claim);
-            self.violates("a token is above every clock", text);
+            self.violates("a token is above every clock", self.show_claim(claim));
         }
     }
 }
@@ -107,8 +105,7 @@ impl Ledger {
     fn check_names(&mut self) {
         let is_mistaken = |answer: &Answer| matches!(answer, Answer::Refused(why) if why.contains("are one server"));
         if let Some(call) = self.calls.iter().position(|call| is_mistaken(&call.answer)) {
-            let text = self.show(call);
-            self.violates("two servers are taken for one", text);
+            self.violates("two servers are taken for one", self.show(call));
         }
     }
 

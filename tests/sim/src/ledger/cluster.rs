@@ -46,8 +46,7 @@ impl Ledger {
                 && !plan.ends_early(call.process)
                 && !plan.faults.iter().any(explains)
             {
-                let text = self.show(number);
-                self.violates("refused or lost without a fault", text);
+                self.violates("refused or lost without a fault", self.show(number));
             }
         }
     }
@@ -63,8 +62,7 @@ impl Ledger {
                 continue;
             };
             if text.starts_with("Misconfigured") || text.starts_with("Invalid") {
-                let text = self.show(number);
-                self.violates("misconfigured without a cause", text);
+                self.violates("misconfigured without a cause", self.show(number));
             }
         }
     }

@@ -12,8 +12,7 @@ impl Ledger {
     pub fn check_forgets(&mut self, plan: &Plan) {
         for (number, forget) in self.kept.forgets.clone().into_iter().enumerate() {
             if forget.ended.is_none() && !plan.ends_early(forget.process) {
-                let text = format!("{forget:?}");
-                self.violates("a forget is never answered", text);
+                self.violates("a forget is never answered", format!("{forget:?}"));
             }
             if !plan.loses_data() && !plan.has(Fault::loses_data) {
                 self.check_beside_owners(plan, &forget);

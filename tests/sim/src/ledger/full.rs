@@ -73,8 +73,7 @@ impl Ledger {
         } else {
             return;
         };
-        let text = self.show(number);
-        self.violates(rule, text);
+        self.violates(rule, self.show(number));
     }
 
     /// Returns whether another call may have been in the key, or in its queue, while a call was asked.

@@ -57,8 +57,7 @@ impl Ledger {
             Some(_) => false,
         };
         if !is_right {
-            let text = format!("{error:?}: {it:?}");
-            self.violates("a candidacy ends by an error", text);
+            self.violates("a candidacy ends by an error", format!("{error:?}: {it:?}"));
         }
     }
 

@@ -193,8 +193,7 @@ impl Ledger {
             && !self.may_not_have_heard(plan, number, answered)
             && !may_stop_before(plan, answered)
         {
-            let text = self.show(number);
-            self.violates("a lock is lost as soon as it is granted", text);
+            self.violates("a lock is lost as soon as it is granted", self.show(number));
         }
     }
 

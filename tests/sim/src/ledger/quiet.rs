@@ -48,8 +48,7 @@ impl Ledger {
                 .iter()
                 .all(|(from, to)| *from > ends + SECOND || *to < begins);
             if is_quiet {
-                let text = self.show(number);
-                self.violates("refused or lost without trouble", text);
+                self.violates("refused or lost without trouble", self.show(number));
             }
         }
     }

@@ -127,8 +127,7 @@ impl Ledger {
             _ => None,
         };
         if let Some(rule) = rule {
-            let text = self.show_record(record);
-            self.violates(rule, text);
+            self.violates(rule, self.show_record(record));
         }
     }
 
@@ -162,8 +161,7 @@ impl Ledger {
             (is_forgotten && !has.is_empty()).then_some("a forgotten record stands again")
         };
         if let Some(rule) = wrong {
-            let text = format!("on {has:?}: {}", self.show_record(record));
-            self.violates(rule, text);
+            self.violates(rule, format!("on {has:?}: {}", self.show_record(record)));
         }
     }
 

@@ -27,8 +27,7 @@ impl Ledger {
             });
             let longest = longest + state.connects_for(plan, call.process, left, released);
             if released > left + longest && !is_first && !plan.ends_early(call.process) {
-                let text = self.show(number);
-                self.violates("a release waits for replicas", text);
+                self.violates("a release waits for replicas", self.show(number));
             }
         }
     }

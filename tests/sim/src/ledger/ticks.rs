@@ -134,8 +134,7 @@ impl Ledger {
             for earlier in 0..later {
                 let (one, other) = (&self.runs[earlier], &self.runs[later]);
                 if let Some(rule) = self.compare(plan, state, one, other) {
-                    let text = format!("\n  {one:?}\n  {other:?}");
-                    self.violates(rule, text);
+                    self.violates(rule, format!("\n  {one:?}\n  {other:?}"));
                 }
             }
         }

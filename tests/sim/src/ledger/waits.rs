@@ -74,12 +74,10 @@ impl Ledger {
                 }
             };
             if let Some(rule) = wrong {
-                let text = self.show(number);
-                self.violates(rule, text);
+                self.violates(rule, self.show(number));
             }
             if is_exact && releases_late(plan, &self.calls[number]) {
-                let text = self.show(number);
-                self.violates("a release waits for more than its trip", text);
+                self.violates("a release waits for more than its trip", self.show(number));
             }
             if is_exact && self.gives_up_early(plan, number) {
                 let text = self.show(number);
