@@ -19,7 +19,7 @@ impl Ledger {
     pub fn check_busy(&mut self, plan: &Plan, state: &State) {
         // The clock of the server, by which keys end, says nothing about true time when it steps; on a quorum callers
         // that ask at once may get no majority.
-        let steps = plan.has(|fault| fault.clock_step().is_some());
+        let steps = plan.steps_clocks();
         let is_exact = plan.has_exact_waits() && plan.topology != Topology::Cluster;
         // Without the queue no push ends the answer that a waiter remembers.
         let forgets = !is_exact && plan.has(|fault| matches!(fault, Fault::Delete { .. }));
@@ -95,7 +95,7 @@ impl Ledger {
 
     /// Checks the owner's deadline against the end of its key at the server, in true time, at one look of the owner.
     pub fn check_deadline(&mut self, plan: &Plan, state: &State, call: usize, remaining: u64) {
-        let steps = plan.has(|fault| fault.clock_step().is_some());
+        let steps = plan.steps_clocks();
         // A node of a quorum that has lost its data does not vote for as long as a lock may last.
         let loses = plan.has(Fault::loses_data);
         let it = &self.calls[call];

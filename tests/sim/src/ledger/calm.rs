@@ -46,7 +46,7 @@ impl Calm {
 /// Returns whether the ledger can tell from the calls of others whether one was in the way: no clock of a server steps, and no
 /// data is lost.
 pub(super) fn calls_tell_all(plan: &Plan) -> bool {
-    let steps = plan.has(|fault| fault.clock_step().is_some());
+    let steps = plan.steps_clocks();
     let deletes = plan.has(|fault| matches!(fault, Fault::Delete { .. } | Fault::Stranger { .. }));
     let empties = plan.topology == Topology::Redlock && plan.has(Fault::loses_data);
     !steps && !deletes && !empties && !plan.loses_data()
@@ -100,9 +100,14 @@ impl Ledger {
 
     /// When an owner that never ended its lock has seen it last.
     fn last_look(&self, call: &Call, number: usize) -> u64 {
-        let of_call = self.claims.iter().filter(|claim| claim.call == number);
-        let last = of_call.map(|claim| claim.until).max();
+        let last = self.believed_until(number);
         last.or(call.answered).unwrap_or(call.asked)
+    }
+
+    /// When the owner of a call has seen last that it has its lock.
+    pub(super) fn believed_until(&self, number: usize) -> Option<u64> {
+        let of_call = self.claims.iter().filter(|claim| claim.call == number);
+        of_call.map(|claim| claim.until).max()
     }
 
     /// The calls about each key.

@@ -155,7 +155,7 @@ fn uncaused_in_calm(plan: &Plan, call: &Call) -> Option<&'static str> {
 /// slow that it answers only one of these two questions within the time of a call.
 fn is_undecided(plan: &Plan, call: &Call, why: &str) -> bool {
     let lasts = plan.processes[call.process].operation_timeout;
-    let span = (call.asked, call.answered.unwrap_or(u64::MAX));
+    let span = call.span();
     why.starts_with("Unavailable the store gave no answer within")
         && plan.touches(call.process, span, |fault| match fault {
             Fault::Slow { by, .. } => (4 * by >= lasts).then_some(2 * by),

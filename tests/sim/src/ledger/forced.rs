@@ -75,9 +75,9 @@ impl Ledger {
     pub(super) fn hears_by(&self, plan: &Plan, order: &Order, call: usize) -> Option<u64> {
         let soon = order.done_by()? + promptly(plan);
         // It runs or not, but its connections stay.
-        let stops = |fault: &Fault| matches!(fault, Fault::Stop { .. } | Fault::Block { .. });
+        let is_quiet = is_quiet(plan, order.looked, soon, Fault::is_a_stop);
         // A manager may own a lock before it listens.
-        if order.looked < START || !is_quiet(plan, order.looked, soon, stops) {
+        if order.looked < START || !is_quiet {
             // Its messages may be lost. Then no renewal succeeds, and by the end of its ttl it knows.
             let ttl = self.calls[call].ttl;
             return Some(soon + ttl + ttl / 100 + SECOND);
@@ -85,7 +85,7 @@ impl Ledger {
         let stopped = plan
             .faults
             .iter()
-            .filter(|it| stops(&it.fault) && it.at <= soon);
+            .filter(|it| it.fault.is_a_stop() && it.at <= soon);
         let stopped = stopped.map(|it| it.end() + HELD_BACK + promptly(plan));
         Some(stopped.max().map_or(soon, |end| end.max(soon)))
     }

@@ -121,8 +121,7 @@ impl Ledger {
     /// Checks that a process that has all permits refuses a caller without a question to the server.
     fn check_full_process(&mut self, plan: &Plan, number: usize) {
         let call = &self.calls[number];
-        let stops = plan.stops_inside
-            || plan.has(|it| matches!(it, Fault::Stop { .. } | Fault::Block { .. }));
+        let stops = plan.stops_processes();
         if call.wait != Some(0) || call.owning == Owning::READER || stops || plan.latency < SLOW {
             return;
         }

@@ -33,7 +33,7 @@ impl Ledger {
     pub fn check_inspections(&mut self, plan: &Plan, state: &State) {
         for seen in self.inspections.clone() {
             let wrong = self.wrong_holder(&seen).or_else(|| {
-                let steps = plan.has(|fault| fault.clock_step().is_some());
+                let steps = plan.steps_clocks();
                 let one_server = plan.topology != Topology::Redlock;
                 (one_server && !steps).then(|| wrong_state(&seen, state))?
             });

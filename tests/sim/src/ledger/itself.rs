@@ -12,7 +12,7 @@ use crate::world::{Fault, Kind, State, Write};
 /// kept the first until it was given up.
 pub(super) fn meets_itself(plan: &Plan, state: &State, call: &Call) -> bool {
     let unanswered = 2 * plan.processes[call.process].operation_timeout;
-    let span = (call.asked, call.answered.unwrap_or(u64::MAX));
+    let span = call.span();
     let Some(third) = span.1.checked_sub(unanswered - unanswered / 100) else {
         return false;
     };

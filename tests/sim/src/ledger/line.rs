@@ -52,7 +52,7 @@ impl Ledger {
             Owning::READER => false,
             Owning::Share(_) => plan.faults.is_empty() && call.goes_on.is_none(),
         };
-        is_granted(call) && call.keys.len() == 1 && has_line && call.wait != Some(0)
+        call.answer.is_granted() && call.keys.len() == 1 && has_line && call.wait != Some(0)
     }
 
     /// Returns whether a permit came behind another one and was not let in at once. One that finds a question before it asks
@@ -91,13 +91,6 @@ fn is_mild(plan: &Plan, fault: &Fault) -> bool {
         Fault::Slow { process, by, .. } => 4 * by < plan.processes[*process].operation_timeout,
         _ => false,
     }
-}
-
-fn is_granted(call: &Call) -> bool {
-    matches!(
-        call.answer,
-        Answer::Granted | Answer::Lost | Answer::NotReleased(_)
-    )
 }
 
 /// Returns whether two calls of one process name the same keys, and both want them alone or both with others.

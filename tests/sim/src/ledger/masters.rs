@@ -46,8 +46,7 @@ impl Ledger {
         let calls = self.calls.iter().enumerate();
         let mut calls = calls.filter(|(_, it)| it.process == process && it.keys.contains(&key));
         calls.any(|(number, it)| {
-            let claims = self.claims.iter().filter(|claim| claim.call == number);
-            let believed = claims.map(|claim| claim.until).max();
+            let believed = self.believed_until(number);
             it.asked < time
                 && it
                     .answered

@@ -128,6 +128,13 @@ pub struct Call {
     pub watched: bool,
 }
 
+impl Call {
+    /// From when on it waits for its answer, and until when.
+    fn span(&self) -> (u64, u64) {
+        (self.asked, self.answered.unwrap_or(u64::MAX))
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Answer {
     #[default]
@@ -148,6 +155,11 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Returns whether the lock was granted, and has not ended as its request says.
+    fn is_granted(&self) -> bool {
+        matches!(self, Self::Granted | Self::Lost | Self::NotReleased(_))
+    }
+
     /// Returns whether the lock is lost, also if its release was told so.
     fn is_loss(&self) -> bool {
         match self {

@@ -23,7 +23,7 @@ pub(super) fn overtime(plan: &Plan, call: &Call) -> u64 {
         };
         ends.then_some(SECOND)
     };
-    let span = (call.asked, call.answered.unwrap_or(u64::MAX));
+    let span = call.span();
     let reconnects = match plan.touches(call.process, span, breaks) {
         true => SECOND,
         false => 0,

@@ -77,12 +77,8 @@ impl Ledger {
         let claims = claims.map(|claim| (claim.from, claim.until));
         let calls = self.calls.iter().filter(|call| call.keys.contains(&key));
         // An owner that is not polled does not look at its lock.
-        let held = calls.filter_map(|call| match call.answer {
-            Answer::Granted | Answer::Lost | Answer::NotReleased(_) => {
-                Some((call.answered?, self.releases_until(call)))
-            }
-            _ => None,
-        });
+        let held = calls.filter(|call| call.answer.is_granted());
+        let held = held.filter_map(|call| Some((call.answered?, self.releases_until(call))));
         claims.chain(held).collect()
     }
 }

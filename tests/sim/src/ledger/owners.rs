@@ -8,7 +8,7 @@ impl Ledger {
     /// Checks that spans of owners do not overlap, and that a later owner has a higher token.
     pub fn check_owners(&mut self, plan: &Plan, state: &State) {
         // Nor does a ticket write the mark that is not picked up.
-        let steps = plan.has(|fault| fault.clock_step().is_some());
+        let steps = plan.steps_clocks();
         let passes_on = !self.tickets.is_empty();
         let mut claims = self.claims.clone();
         claims.sort_by_key(|claim| (claim.key, claim.from, claim.until));

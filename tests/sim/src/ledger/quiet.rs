@@ -35,8 +35,7 @@ impl Ledger {
             if !is_wrong || plan.ends_early(call.process) || stood_still {
                 continue;
             }
-            let claims = self.claims.iter().filter(|claim| claim.call == number);
-            let believed = claims.map(|claim| claim.until).max();
+            let believed = self.believed_until(number);
             let begins = call.asked;
             let ends = call
                 .answered

@@ -271,8 +271,7 @@ impl Ledger {
     /// A caller shares the answer to a question that its process has sent so long before the call.
     pub(super) fn shared_from(&self, plan: &Plan, refused: &Refused) -> u64 {
         let process = self.calls[refused.call].process;
-        let stops = plan.stops_inside
-            || plan.has(|fault| matches!(fault, Fault::Stop { .. } | Fault::Block { .. }));
+        let stops = plan.stops_processes();
         // An answer of PostgreSQL passes through several tasks, and the process may stand still in each. Elsewhere another
         // process that stops meanwhile makes the stop longer.
         let times = match plan.topology {
@@ -288,7 +287,7 @@ impl Ledger {
 
     pub(super) fn span_of(&self, refused: &Refused) -> (u64, u64) {
         let call = &self.calls[refused.call];
-        (call.asked, call.answered.unwrap_or(u64::MAX))
+        call.span()
     }
 
     pub(super) fn blames(

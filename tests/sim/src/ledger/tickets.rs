@@ -141,7 +141,7 @@ impl Ledger {
             let Some(answered) = call.answered else {
                 continue;
             };
-            if plan.has(|fault| fault.loses_data() || fault.clock_step().is_some()) {
+            if plan.has(Fault::loses_data) || plan.steps_clocks() {
                 return;
             }
             let is_quiet = is_quiet(plan, ticket.asked, answered, refusals);
@@ -197,11 +197,7 @@ impl Ledger {
     }
 
     pub(super) fn is_granted(&self, call: usize) -> bool {
-        let answer = &self.calls[call].answer;
-        matches!(
-            answer,
-            Answer::Granted | Answer::Lost | Answer::NotReleased(_)
-        )
+        self.calls[call].answer.is_granted()
     }
 
     /// Returns whether the later owner got the lock of the earlier one by tickets, with its token.

@@ -6,7 +6,7 @@ use lock_core::{Error, ErrorKind};
 
 use super::{Answer, Ledger};
 use crate::plan::{Plan, Topology, Verb, Weather};
-use crate::world::{Fault, LONGEST_STOP, MICRO, State, sim};
+use crate::world::{LONGEST_STOP, MICRO, State, sim};
 
 /// How far, in microseconds, an estimate of the server's clock may be behind it, and how long a question may take.
 const BEHIND: i64 = 60_000;
@@ -259,10 +259,9 @@ impl Ledger {
 /// How long the process stood still right before a body began at that time. Its answer may have waited for it.
 fn stands_before(plan: &Plan, state: &State, process: usize, from: i64) -> u64 {
     let stops = plan.faults.iter().filter(|it| {
-        let is_a_stop = matches!(it.fault, Fault::Stop { .. } | Fault::Block { .. });
         let to = state.server_time_at(0, it.end()) + BEHIND;
         let span = state.server_time_at(0, it.at)..=to;
-        is_a_stop && it.fault.process() == Some(process) && span.contains(&from)
+        it.fault.is_a_stop() && it.fault.process() == Some(process) && span.contains(&from)
     });
     stops.map(|it| it.lasts).sum()
 }

@@ -99,7 +99,7 @@ impl Ledger {
 /// Returns whether a token may repeat an earlier one: a server's clock steps back, and an earlier owner did not release its
 /// lock. Only a release writes the mark.
 fn may_be_repeated(plan: &Plan) -> bool {
-    let steps = plan.has(|fault| fault.clock_step().is_some());
+    let steps = plan.steps_clocks();
     let keeps_the_mark = |fault: &Fault| {
         matches!(
             fault,
@@ -111,7 +111,7 @@ fn may_be_repeated(plan: &Plan) -> bool {
 
 /// Returns whether a new master may lack the mark while its clock is behind.
 pub(super) fn may_be_forgotten(plan: &Plan) -> bool {
-    let steps = plan.has(|fault| fault.clock_step().is_some());
+    let steps = plan.steps_clocks();
     let differ = plan.clocks.iter().any(|clock| *clock != 0);
     if plan.topology == Topology::Cluster {
         // A slot may move to a node whose clock is behind.

@@ -29,11 +29,8 @@ pub(super) fn promptly(plan: &Plan) -> u64 {
 
 /// Returns whether a process may stand still shortly before a time.
 pub(super) fn may_stop_before(plan: &Plan, time: u64) -> bool {
-    let stops = |it: &Planned| {
-        matches!(it.fault, Fault::Stop { .. } | Fault::Block { .. })
-            && it.at <= time
-            && time <= it.end() + 200 * MILLI
-    };
+    let stops =
+        |it: &Planned| it.fault.is_a_stop() && it.at <= time && time <= it.end() + 200 * MILLI;
     plan.stops_inside && time < LAST + LONGEST_STOP || plan.faults.iter().any(stops)
 }
 

@@ -85,7 +85,8 @@ impl Ledger {
 
     /// The spans before its answer in which a call was left unpolled.
     pub(super) fn pauses_of(&self, call: &Call) -> impl Iterator<Item = &Unpolled> {
-        self.pauses_between(call, call.asked, call.answered.unwrap_or(u64::MAX))
+        let (from, to) = call.span();
+        self.pauses_between(call, from, to)
     }
 
     fn pauses_between(&self, call: &Call, from: u64, to: u64) -> impl Iterator<Item = &Unpolled> {
@@ -101,11 +102,7 @@ impl Ledger {
         let losses = plan.faults.iter().filter(|it| it.fault.loses_data());
         let noticed = losses.flat_map(|loss| {
             let owners = self.calls.iter().filter(|it| {
-                let is_owner = matches!(
-                    it.answer,
-                    Answer::Granted | Answer::Lost | Answer::NotReleased(_)
-                );
-                let granted = it.answered.filter(|_| is_owner);
+                let granted = it.answered.filter(|_| it.answer.is_granted());
                 it.process == waiter.process
                     && it.keys == waiter.keys
                     && granted.is_some_and(|granted| granted < loss.end())

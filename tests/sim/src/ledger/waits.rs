@@ -28,7 +28,7 @@ impl Ledger {
         let kills = (0..plan.processes.len()).any(|process| plan.ends_early(process));
         let stops = plan.has_stops();
         let is_exact = plan.has_exact_waits();
-        let steps = plan.has(|fault| fault.clock_step().is_some());
+        let steps = plan.steps_clocks();
         let deletes = plan.has(|fault| matches!(fault, Fault::Delete { .. }));
         // Beside several keys there are readers too.
         let has_sets = plan.has_shares() || plan.verbs.contains(&Verb::Several);
@@ -269,7 +269,7 @@ fn releases_late(plan: &Plan, call: &Call) -> bool {
 }
 
 fn overlaps(it: &Call, call: &Call) -> bool {
-    let (begins, ends) = (it.asked, it.answered.unwrap_or(u64::MAX));
+    let (begins, ends) = it.span();
     let is_over = call.left.or(call.answered).unwrap_or(u64::MAX);
     call.keys == it.keys && call.asked <= ends && begins <= is_over
 }
@@ -289,12 +289,8 @@ fn is_near(plan: &Plan, call: &Call) -> bool {
     let is_one_key = call.keys.len() == 1 && matches!(call.owning, super::Owning::Alone);
     let known = plan.topology.is_alone();
     let calm = plan.is_connected() && !plan.stops_inside && plan.habits.blocks == 0;
-    let stopped = |process: usize| {
-        plan.has(|fault| {
-            let stops = matches!(fault, Fault::Stop { .. } | Fault::Block { .. });
-            stops && fault.process() == Some(process)
-        })
-    };
+    let stopped =
+        |process: usize| plan.has(|fault| fault.is_a_stop() && fault.process() == Some(process));
     let stopped: Vec<usize> = (0..plan.processes.len())
         .filter(|it| stopped(*it))
         .collect();
@@ -318,8 +314,7 @@ fn is_near(plan: &Plan, call: &Call) -> bool {
 ///
 /// The next waiters are not told of the end of such a grant.
 fn is_given_unseen(plan: &Plan, state: &State, call: &Call, until: u64) -> bool {
-    let stops = plan.has(|fault| matches!(fault, Fault::Stop { .. } | Fault::Block { .. }));
-    if plan.ends() == 0 || !stops {
+    if plan.ends() == 0 || !plan.has(Fault::is_a_stop) {
         return false;
     }
     let given = state.hosts[0].given.get(lock_name(call.keys[0]).as_bytes());

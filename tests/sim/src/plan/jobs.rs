@@ -40,8 +40,7 @@ impl Plan {
 impl Plan {
     /// Returns whether a process may stand still for a while.
     pub fn stops_processes(&self) -> bool {
-        let stops = |fault: &Fault| matches!(fault, Fault::Stop { .. } | Fault::Block { .. });
-        self.stops_inside || self.has(stops)
+        self.stops_inside || self.has(Fault::is_a_stop)
     }
 
     /// When the last fault is over.

@@ -49,8 +49,7 @@ impl Plan {
 
     /// Returns whether a process may stand still at some time.
     pub fn has_stops(&self) -> bool {
-        let stops = |fault: &Fault| matches!(fault, Fault::Stop { .. } | Fault::Block { .. });
-        self.stops_inside || self.habits.blocks > 0 || self.has(stops)
+        self.stops_processes() || self.habits.blocks > 0
     }
 
     /// How many processes end before their work does.

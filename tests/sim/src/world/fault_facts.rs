@@ -21,6 +21,11 @@ impl Fault {
         matches!(self, Fault::Kill { .. } | Fault::Halt { .. })
     }
 
+    /// Returns whether a process stands still for a while, or its runtime does.
+    pub fn is_a_stop(&self) -> bool {
+        matches!(self, Fault::Stop { .. } | Fault::Block { .. })
+    }
+
     /// The length of a step of a server's clock.
     pub fn clock_step(&self) -> Option<u64> {
         match self {
