@@ -309,6 +309,20 @@ impl Ledger {
         reader
     }
 
+    /// Notes a lock of one key that the library has asked for by itself, at its grant. Returns the number of the call.
+    pub fn grants(&mut self, process: usize, task: usize, key: usize, ttl: u64) -> usize {
+        let call = self.asks(Asks {
+            process,
+            task,
+            keys: vec![key],
+            owning: Owning::Alone,
+            ttl,
+            wait: Some(0),
+        });
+        self.answered(call, Answer::Granted);
+        call
+    }
+
     pub fn answered(&mut self, call: usize, answer: Answer) {
         let call = &mut self.calls[call];
         call.answered = Some(sim().now());

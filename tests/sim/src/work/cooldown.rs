@@ -64,7 +64,7 @@ impl Worker {
         let mode = self
             .rng
             .pick(&[ReleaseMode::default(), ReleaseMode::Background]);
-        let call = self.asks(draw, vec![draw.key]);
+        let call = self.asks(draw, vec![draw.key], Owning::Alone);
         let (plan, hold) = (self.plan.clone(), draw.hold);
         let body = move |lock: LockHandle| async move {
             ledger(|it| it.answered(call, Answer::Granted));

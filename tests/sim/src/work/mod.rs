@@ -31,7 +31,7 @@ use lock_core::{Error, ErrorKind, Interop, LockGuard, LockHandle, LockManager, L
 
 use self::rest::{Rest, resting};
 use self::watched::looks;
-use crate::ledger::{Answer, Asks, Owning, ledger};
+use crate::ledger::{Answer, Owning, ledger};
 use crate::plan::{Plan, Topology, Verb, key_name};
 use crate::rng::Rng;
 use crate::world::{MICRO, MILLI, sim};
@@ -118,15 +118,7 @@ impl Worker {
         keys: Vec<usize>,
         owning: Owning,
     ) -> Option<(usize, LockGuard)> {
-        let asks = Asks {
-            process: self.process,
-            task: self.task,
-            keys,
-            owning,
-            ttl: draw.ttl,
-            wait: draw.wait,
-        };
-        let call = ledger(|it| it.asks(asks));
+        let call = self.asks(draw, keys, owning);
         let scripts = sim().look(|state| ledger(|it| it.scripts_before(&self.plan, state, call)));
         // A lock may be watched for it before it is answered.
         ledger(|it| it.calls[call].watched = draw.watched);

@@ -51,11 +51,8 @@ impl Worker {
     /// A call, most often for the same key as the other branches'.
     fn branch(&mut self, number: usize, key: usize) -> Branch {
         let mut worker = Worker {
-            plan: self.plan.clone(),
-            process: self.process,
             task: self.task + number * APART,
-            locks: self.locks.clone(),
-            rng: self.rng.split(),
+            ..self.fork()
         };
         let process = self.process;
         let task = worker.task;

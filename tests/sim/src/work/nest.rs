@@ -13,7 +13,7 @@ use lock_core::{Error, LockHandle, LockRequest, Reentrancy, Wait};
 use super::name;
 use super::run::{Part, awake};
 use super::watched::{Terms, Watched, Work};
-use crate::ledger::{Answer, Asks, Owning, ledger};
+use crate::ledger::ledger;
 use crate::world::{MILLI, SECOND};
 
 /// A refusal that needs no answer of a server comes in this time.
@@ -130,19 +130,7 @@ impl Entering {
     }
 
     fn owner(self, lock: LockHandle, span: u64) -> Watched {
-        let asks = Asks {
-            process: self.terms.process,
-            task: self.task,
-            keys: vec![self.key],
-            owning: Owning::Alone,
-            ttl: self.ttl,
-            wait: Some(0),
-        };
-        let call = ledger(|it| {
-            let call = it.asks(asks);
-            it.answered(call, Answer::Granted);
-            call
-        });
+        let call = ledger(|it| it.grants(self.terms.process, self.task, self.key, self.ttl));
         let terms = Terms {
             call,
             ignores_loss: false,

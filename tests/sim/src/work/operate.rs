@@ -90,7 +90,7 @@ impl Worker {
             keys => self.locks.lock_all(keys.iter().map(|key| name(*key))),
         };
         if draw.awaits {
-            let call = self.asks(&draw, keys);
+            let call = self.asks(&draw, keys, Owning::Alone);
             let part = self.part(self.terms(call), draw.key, draw.ttl);
             let request = request.ttl(Duration::from_nanos(draw.ttl));
             let request = request.wait(waiting(draw.wait));

@@ -23,7 +23,7 @@ impl Worker {
             let ticket = self.rng.pick(&jobs);
             if self.rng.percent(20) {
                 // The job was delivered twice.
-                let mut twin = self.twin();
+                let mut twin = self.fork();
                 kit::spawn(async move { twin.go_on(ticket).await });
             }
             self.go_on(ticket).await;
@@ -37,16 +37,6 @@ impl Worker {
         let keys = vec![draw.key];
         if let Some((call, guard)) = self.ask(request, &draw, keys, Owning::Alone).await {
             self.hold_and_pass_on(call, guard, &draw).await;
-        }
-    }
-
-    fn twin(&mut self) -> Self {
-        Self {
-            plan: self.plan.clone(),
-            process: self.process,
-            task: self.task,
-            locks: self.locks.clone(),
-            rng: self.rng.split(),
         }
     }
 

@@ -39,7 +39,7 @@ impl Worker {
             Inside::Keeps,
             Inside::Nests,
         ]);
-        let call = self.asks(&draw, vec![draw.key]);
+        let call = self.asks(&draw, vec![draw.key], Owning::Alone);
         let terms = Terms {
             ignores_loss: on_lost == OnLost::Ignore,
             max_hold,
@@ -62,12 +62,12 @@ impl Worker {
         request.ttl(ttl).wait(waiting(draw.wait))
     }
 
-    pub(super) fn asks(&self, draw: &Draw, keys: Vec<usize>) -> usize {
+    pub(super) fn asks(&self, draw: &Draw, keys: Vec<usize>, owning: Owning) -> usize {
         let asks = Asks {
             process: self.process,
             task: self.task,
             keys,
-            owning: Owning::Alone,
+            owning,
             ttl: draw.ttl,
             wait: draw.wait,
         };
@@ -76,19 +76,7 @@ impl Worker {
 
     /// Notes a lock that the library has asked for by itself, at its grant. Returns the number of the call.
     pub(super) fn is_granted(&self, key: usize, ttl: u64) -> usize {
-        let asks = Asks {
-            process: self.process,
-            task: self.task,
-            keys: vec![key],
-            owning: Owning::Alone,
-            ttl,
-            wait: Some(0),
-        };
-        ledger(|it| {
-            let call = it.asks(asks);
-            it.answered(call, Answer::Granted);
-            call
-        })
+        ledger(|it| it.grants(self.process, self.task, key, ttl))
     }
 
     /// The terms of a body that ends with its lock.
