@@ -1,6 +1,7 @@
 //! Owns the lock of one request from its grant to its release.
 
 use std::future::Future;
+use std::mem;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Waker};
@@ -50,6 +51,8 @@ pub(super) struct LockState {
     requested: Option<Duration>,
     /// Requests wait for this lock, and a cooldown answers them.
     has_waiters: bool,
+    /// The outcome of the release was reported.
+    reported: bool,
     #[cfg(feature = "replay")]
     pub(super) memory: Memory,
 }
@@ -77,6 +80,7 @@ impl RequestLock {
                 by_rule: None,
                 requested: None,
                 has_waiters: false,
+                reported: false,
                 #[cfg(feature = "replay")]
                 memory: Memory::default(),
             }),
@@ -115,12 +119,7 @@ impl RequestLock {
     /// The handler has ended, so a failed release does not change its response. If the future is
     /// dropped early, the release goes on in the background.
     pub(crate) async fn release(self, timeout: Duration) {
-        let outcome = match self.shared.release_within(timeout).await {
-            Some(Ok(())) => "released",
-            Some(Err(error)) => error.code(),
-            None => "background",
-        };
-        self.shared.report(outcome);
+        self.shared.release_and_report(timeout).await;
     }
 }
 
@@ -171,7 +170,11 @@ impl SharedLock {
         OperationId::new(self.locks.namespace(), self.handle.keys())
     }
 
+    /// Reports what has become of the release, once for each request.
     fn report(&self, outcome: &'static str) {
+        if mem::replace(&mut self.state().reported, true) {
+            return;
+        }
         self.telemetry.released(outcome);
         #[cfg(feature = "replay")]
         self.report_record();
@@ -215,6 +218,18 @@ impl SharedLock {
         let released = guard.release().await;
         release_fallback(fallback).await;
         released
+    }
+
+    /// Releases the lock, waits at most `timeout` for the store to confirm it, and reports the outcome.
+    ///
+    /// The release at the end of the request then has nothing to do, and reports nothing.
+    pub(crate) async fn release_and_report(&self, timeout: Duration) {
+        let outcome = match self.release_within(timeout).await {
+            Some(Ok(())) => "released",
+            Some(Err(error)) => error.code(),
+            None => "background",
+        };
+        self.report(outcome);
     }
 
     /// Releases the lock, and returns `None` if the store does not confirm it within `timeout`.

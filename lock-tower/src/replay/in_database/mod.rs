@@ -1,7 +1,8 @@
 //! One request whose effect and answer are committed together, in the database of the application.
 //!
 //! 1. The layer *peeks* at the record, outside of a transaction. Without it, a repeated request would reach the checks of the
-//!    handler first, and one whose outcome has changed meanwhile would refuse what is done.
+//!    handler first, and one whose outcome has changed meanwhile would refuse what is done. A request that has a record
+//!    releases its lock before its body is compared, and the record is its answer.
 //! 2. The handler begins its transaction, in which the operation is claimed.
 //! 3. When it has answered, the layer completes the claim with the answer and commits, or rolls back.
 //! 4. The lock is released and the answer sent, as without a database.
@@ -112,6 +113,10 @@ impl InTransaction {
             }
         };
         let (policy, rules) = (&self.policy, &self.rules);
+        // The handler does not run, also if the record is forgotten before the body is there.
+        if let Some(lock) = &self.lock {
+            lock.release_and_report(policy.release_timeout).await;
+        }
         let answer = match record_of(policy, rules, operation, &found) {
             Ok(record) => compared(policy, record, request, rules.fingerprint).await,
             Err(rejection) => refused(policy, rejection, &request.into_parts().0),

@@ -12,11 +12,13 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body::{Frame, SizeHint};
 use lock_tests::wait;
-use lock_tower::{Once, Refused, Replay};
+use lock_tower::{Disconnect, Once, Refused, ReleaseAt, Replay};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
+use tower::ServiceExt;
 
 use super::log::ThisThread;
-use super::stage::{Db, Stage, User, app, effect, pay, request, send, with_body};
+use super::stage::{Db, Reply, Stage, User, app, effect, pay, request, send, with_body};
 use crate::once::suite::Fixture;
 
 type Part = Result<Frame<Bytes>, &'static str>;
@@ -102,6 +104,70 @@ pub(super) async fn a_slow_body_holds_no_connection<F: Fixture + 'static>() {
     drop(sender);
     answer.await.expect("no panic").is(201);
     assert_eq!(stage.db.begun(), 1);
+}
+
+/// Sends a duplicate that has arrived in part, and waits until the layer waits for the rest.
+async fn duplicate_in_part(app: &Router) -> (UnboundedSender<Part>, JoinHandle<Reply>) {
+    let (sender, body) = Fed::new();
+    let starved = Arc::clone(&body.starved);
+    sender.send(data("te")).expect("a reader");
+    let app = app.clone();
+    let answer = tokio::spawn(async move { send(&app, with_body(Body::new(body))).await });
+    wait::eventually("the layer waits for the rest", async || {
+        starved.load(Ordering::SeqCst) > 0
+    })
+    .await;
+    (sender, answer)
+}
+
+pub(super) async fn a_duplicate_whose_body_arrives_slowly_keeps_no_other_one_out<
+    F: Fixture + 'static,
+>() {
+    let stage = Stage::<F>::start().await;
+    let app = app(stage.layer(), pay::<F>);
+    let first = send(&app, request("tea")).await;
+    first.is(201);
+    let (same, slow) = duplicate_in_part(&app).await;
+    send(&app, request("tea")).await.repeats(&first);
+    let (other, reused) = duplicate_in_part(&app).await;
+
+    // The record is forgotten meanwhile, and the next request runs. The others have found theirs before.
+    stage.fixture.sql("DELETE FROM lockkit_once").await;
+    send(&app, request("tea")).await.is(201);
+    stage.has(2, 1).await;
+    same.send(data("a")).expect("a reader");
+    other.send(data("n")).expect("a reader");
+    drop((same, other));
+    slow.await.expect("no panic").repeats(&first);
+    let reused = reused.await.expect("no panic");
+    reused.is_refused(422, "lock_key_reused");
+    stage.has(2, 1).await;
+}
+
+/// The record answers the repetition of its client.
+pub(super) async fn a_duplicate_whose_client_leaves_does_not_hold_until_its_ttl<
+    F: Fixture + 'static,
+>() {
+    let stage = Stage::<F>::start().await;
+    let holding = stage.layer().on_disconnect(Disconnect::HoldUntilTtl);
+    let app = app(holding, pay::<F>);
+    let first = send(&app, request("tea")).await;
+    first.is(201);
+    let (_sender, left) = duplicate_in_part(&app).await;
+    left.abort();
+    assert!(left.await.expect_err("it was aborted").is_cancelled());
+    send(&app, request("tea")).await.repeats(&first);
+}
+
+pub(super) async fn a_replay_that_is_sent_slowly_keeps_no_other_one_out<F: Fixture + 'static>() {
+    let stage = Stage::<F>::start().await;
+    let layer = stage.layer().release_at(ReleaseAt::BodyEnd);
+    let app = app(layer, pay::<F>);
+    let first = send(&app, request("tea")).await;
+    first.is(201);
+    let unread = app.clone().oneshot(request("tea")).await;
+    send(&app, request("tea")).await.repeats(&first);
+    drop(unread);
 }
 
 pub(super) async fn a_body_of_unknown_length_is_done<F: Fixture + 'static>() {

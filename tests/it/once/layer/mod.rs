@@ -38,6 +38,9 @@ mod on_sqlite {
     layer_tests! { crate::once::sqlite::Fresh, [],
         bodies {
             a_slow_body_holds_no_connection,
+            a_duplicate_whose_body_arrives_slowly_keeps_no_other_one_out,
+            a_duplicate_whose_client_leaves_does_not_hold_until_its_ttl,
+            a_replay_that_is_sent_slowly_keeps_no_other_one_out,
             a_body_of_unknown_length_is_done,
             a_body_that_fails_rolls_back,
             too_large_is_done_and_committed,
