@@ -101,6 +101,13 @@ impl Memory {
         self.kept = None;
     }
 
+    /// Forgets a call that has failed, unless the handler has decided that its answer is kept.
+    pub(super) fn forget_call(&mut self) {
+        if self.decided != Some(Remember::Answer) {
+            self.kept = None;
+        }
+    }
+
     pub(super) fn forget_all(&mut self) {
         *self = Self::default();
     }

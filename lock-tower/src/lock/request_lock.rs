@@ -108,10 +108,17 @@ impl RequestLock {
 
     /// Removes the rule's cooldown and the record, because the response failed while it was sent.
     pub(crate) fn fail(&self) {
+        self.fail_call();
+        #[cfg(feature = "replay")]
+        self.shared.state().memory.forget();
+    }
+
+    /// Does the same where a gRPC call has failed in its trailers, but leaves an answer that the handler wants to be kept.
+    pub(crate) fn fail_call(&self) {
         let mut state = self.shared.state();
         state.by_rule = None;
         #[cfg(feature = "replay")]
-        state.memory.forget();
+        state.memory.forget_call();
     }
 
     /// Releases the lock, and waits at most `timeout` for the store to confirm it.

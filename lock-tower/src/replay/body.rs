@@ -100,7 +100,7 @@ impl BodyCopy {
         let answer = self
             .recording
             .answer(*status, headers, &self.data, self.trailers.as_ref());
-        self.recording.keep(answer.ok());
+        self.recording.keep_answer(answer);
     }
 }
 

@@ -8,7 +8,7 @@ use http_body::Body;
 
 use super::RecordedBody;
 use super::body::BodyCopy;
-use super::recording::{Place, Recording, TOO_LARGE, is_grpc};
+use super::recording::{Failed, Place, Recording, TOO_LARGE, is_grpc};
 use crate::key::RequestBody;
 use crate::lock::{Kept, SharedLock};
 use crate::options::{ReleaseAt, Remember};
@@ -68,7 +68,7 @@ impl Recording<InKey> {
             Some(length) if length <= limit as u64 => {
                 let (kept, body) = self.collected(&head, body, Some(length)).await;
                 // If the client gets a part of the answer, the next attempt may run.
-                self.keep(kept.ok());
+                self.keep_answer(kept);
                 body
             }
             Some(_) => {
@@ -88,6 +88,11 @@ impl Recording<InKey> {
             }
         };
         Response::from_parts(head, body)
+    }
+
+    /// Keeps an answer that is whole, or what is kept of one that has failed.
+    pub(super) fn keep_answer(&self, answer: Result<Kept, Failed>) {
+        self.keep(answer.map_or_else(|failed| failed.kept, Some));
     }
 
     /// Keeps this for duplicates, in place of what was kept before.

@@ -44,6 +44,21 @@ pub(super) enum Failure {
     Body,
 }
 
+/// A response that has failed behind its head, and what is kept of it nevertheless.
+pub(super) struct Failed {
+    /// Only a transaction ends in another way after a failure.
+    #[cfg_attr(not(feature = "once"), allow(dead_code))]
+    pub(super) failure: Failure,
+    pub(super) kept: Option<Kept>,
+}
+
+impl Failure {
+    pub(super) fn keeping(self, kept: Option<Kept>) -> Failed {
+        let failure = self;
+        Failed { failure, kept }
+    }
+}
+
 pub(super) const TOO_LARGE: &str = "the body is larger than `Replay::largest_body`";
 
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
@@ -98,7 +113,7 @@ impl<P: Place> Recording<P> {
         head: &response::Parts,
         body: R,
         length: Option<u64>,
-    ) -> (Result<Kept, Failure>, RecordedBody<R>) {
+    ) -> (Result<Kept, Failed>, RecordedBody<R>) {
         let limit = self.rules.largest_body;
         let collected = collect(body, limit, self.policy.body.time).await;
         let read = collected.data.len() as u64;
@@ -107,7 +122,7 @@ impl<P: Place> Recording<P> {
             Remainder::End(trailers) if length.is_none_or(|length| length == read) => {
                 self.answer(status, headers, &collected.data, trailers.as_ref())
             }
-            Remainder::Failed(_) => Err(Failure::Body),
+            Remainder::Failed(_) => Err(Failure::Body.keeping(None)),
             Remainder::More(_) if length.is_none() && read > limit as u64 => {
                 Ok(self.cannot_keep(TOO_LARGE))
             }
@@ -122,15 +137,18 @@ impl<P: Place> Recording<P> {
     }
 
     /// Encodes the whole answer. If it is too large, the request is done.
+    ///
+    /// A gRPC call that has failed is kept only if the handler has decided so. Others decide by the head alone.
     pub(super) fn answer(
         &self,
         status: StatusCode,
         headers: &HeaderMap,
         body: &[u8],
         trailers: Option<&HeaderMap>,
-    ) -> Result<Kept, Failure> {
-        if trailers.is_some_and(is_grpc_error) {
-            return Err(Failure::Call);
+    ) -> Result<Kept, Failed> {
+        let failed = trailers.is_some_and(is_grpc_error);
+        if failed && self.place.decided() != Some(Remember::Answer) {
+            return Err(Failure::Call.keeping(None));
         }
         let draft = Draft {
             request: self.fingerprint(),
@@ -141,10 +159,14 @@ impl<P: Place> Recording<P> {
         };
         let name = self.place.name(&self.policy);
         let sealing = Sealing::of(&self.rules, &name);
-        Ok(match draft.encode(&self.rules.more_headers, sealing) {
+        let kept = match draft.encode(&self.rules.more_headers, sealing) {
             Some(record) => Kept::Answer(record, self.rules.lifetime),
             None => self.cannot_keep("its headers are larger than 8 KiB, or the seal has failed"),
-        })
+        };
+        match failed {
+            false => Ok(kept),
+            true => Err(Failure::Call.keeping(Some(kept))),
+        }
     }
 
     /// Returns the fingerprint of the request, as far as the handler has read it.

@@ -105,7 +105,7 @@ where
             match ready!(held.poll_body(|| body.as_mut().poll_frame(context))) {
                 Some(Ok(frame)) => {
                     if frame.trailers_ref().is_some_and(is_grpc_error) {
-                        held.fail();
+                        held.fail_call();
                     }
                     // A server does not poll again when it knows that this was the last frame.
                     if body.is_end_stream() {

@@ -49,6 +49,13 @@ impl BodyLock {
         }
     }
 
+    /// Records that the trailers of a gRPC call contain an error.
+    pub(crate) fn fail_call(&self) {
+        if let BodyLockState::Holding(Some(lock)) = &self.state {
+            lock.fail_call();
+        }
+    }
+
     pub(crate) fn poll_release(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if let BodyLockState::Holding(lock) = &mut self.state {
             let Some(lock) = lock.take() else {

@@ -7,7 +7,7 @@ use http_body::Body;
 
 use super::super::RecordedBody;
 use super::super::duplicate::{Whole, refused, repeated};
-use super::super::recording::{Failure, Place, Recording};
+use super::super::recording::{Failed, Failure, Place, Recording};
 use super::broken;
 use super::found::{is_same, record_of};
 use super::place::InDatabase;
@@ -90,13 +90,15 @@ impl Ending {
                 }
                 self.commit(kept).await
             }
-            Err(Failure::Call) if keeps_errors(at_end) => self.commit(None).await,
-            Err(failure) => {
-                self.run.clone().roll_back().await;
-                match failure {
-                    Failure::Call => Ok(()),
+            Err(Failed { failure, kept }) => {
+                let keeps = failure == Failure::Call && keeps_errors(at_end);
+                if !keeps {
+                    self.run.clone().roll_back().await;
+                }
+                match (self.commit(kept).await, failure) {
                     // The client has got nothing yet.
-                    Failure::Body => return broken(),
+                    (Ok(()), Failure::Body) => return broken(),
+                    (ended, _) => ended,
                 }
             }
         };

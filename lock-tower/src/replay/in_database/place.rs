@@ -9,7 +9,7 @@ use http_body::Body;
 use lock_core::OperationId;
 
 use super::super::RecordedBody;
-use super::super::recording::{Failure, Place, Recording, TOO_LARGE, is_grpc};
+use super::super::recording::{Failed, Place, Recording, TOO_LARGE, is_grpc};
 use crate::lock::{Decision, Kept};
 use crate::options::Remember;
 use crate::policy::Policy;
@@ -54,7 +54,7 @@ impl Place for InDatabase {
 }
 
 impl Recording<InDatabase> {
-    /// Returns what is kept of a response, and the response's body.
+    /// Returns what is kept of a response, and the response's body. `Done` is kept of one that fails, too.
     ///
     /// A body of unknown length is sent after the commit, so it cannot be recorded. Only the trailers of a gRPC call say
     /// whether it has succeeded, so its body is read before the commit in any case.
@@ -63,7 +63,7 @@ impl Recording<InDatabase> {
         remember: Remember,
         head: &response::Parts,
         body: R,
-    ) -> (Result<Option<Kept>, Failure>, RecordedBody<R>) {
+    ) -> (Result<Option<Kept>, Failed>, RecordedBody<R>) {
         let length = body.size_hint().exact();
         let fits = length.is_some_and(|length| length <= self.rules.largest_body as u64);
         // It has no body, so it is no answer to a GET.
@@ -71,11 +71,15 @@ impl Recording<InDatabase> {
         let answers = remember == Remember::Answer && !is_head;
         if (answers && fits) || (is_grpc(&head.headers) && !is_head) {
             let (answer, body) = self.collected(head, body, length).await;
-            let kept = answer.map(|answer| match remember {
-                Remember::Answer => Some(answer),
+            let kept = |answer| match remember {
+                Remember::Answer => answer,
                 Remember::Done => Some(self.done()),
                 Remember::Nothing => None,
-            });
+            };
+            let kept = match answer {
+                Ok(answer) => Ok(kept(Some(answer))),
+                Err(failed) => Err(failed.failure.keeping(kept(failed.kept))),
+            };
             return (kept, body);
         }
         let kept = match (remember, length) {

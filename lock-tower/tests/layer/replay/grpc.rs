@@ -1,10 +1,16 @@
 //! gRPC: an answer ends with trailers, and an error may stand in them.
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use crate::common::{Fed, all_released, data, embedded};
 use crate::replay::steps::*;
+use bytes::Bytes;
 use http::{HeaderMap, Response};
-use http_body::Frame;
-use lock_tower::{RejectionKind, ReleaseAt, Replay};
+use http_body::{Frame, SizeHint};
+use lock_tower::{RejectionKind, ReleaseAt, Remember, Replay};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
@@ -69,6 +75,73 @@ async fn a_grpc_error_in_the_head_or_in_the_trailers_is_not_remembered() {
     }
     all_released(&locks).await;
     assert_eq!(store.taken(), 0);
+}
+
+/// A body that knows that its trailers are its end.
+struct Ends {
+    frames: VecDeque<Frame<Bytes>>,
+    length: Option<u64>,
+}
+
+impl http_body::Body for Ends {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.frames.pop_front().map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map(SizeHint::with_exact).unwrap_or_default()
+    }
+}
+
+#[tokio::test]
+async fn a_grpc_error_in_the_trailers_is_remembered_if_the_handler_says_so() {
+    for (end, length) in [
+        (ReleaseAt::Head, None),
+        (ReleaseAt::BodyEnd, None),
+        (ReleaseAt::Head, Some(7)),
+        (ReleaseAt::BodyEnd, Some(7)),
+    ] {
+        for remember in [Remember::Answer, Remember::Done] {
+            let (locks, _) = embedded();
+            let layer = paying(&locks, Replay::default()).release_at(end);
+            let service = answering(&layer, move |_| {
+                let (mut head, _) = unary("9").into_parts();
+                head.extensions.insert(remember);
+                let frames = [
+                    Frame::data("message".into()),
+                    Frame::trailers(trailers("9")),
+                ];
+                let frames = frames.into();
+                Response::from_parts(head, Ends { frames, length })
+            });
+            send(&service, pay("")).await.is_first("message");
+            // A body that knows its end does not wait for the release.
+            let second = loop {
+                let reply = send(&service, pay("")).await;
+                if reply.kind != Some(RejectionKind::InFlight) {
+                    break reply;
+                }
+                tokio::task::yield_now().await;
+            };
+            if remember == Remember::Done {
+                second.is_refused(RejectionKind::Done);
+                continue;
+            }
+            second.is_replay("message");
+            let trailers = second.trailers.expect("trailers");
+            assert_eq!(trailers["grpc-status"], "9");
+        }
+    }
 }
 
 /// The trailers are behind the body, so the outcome is not known before.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body::{Frame, SizeHint};
 use lock_tests::wait;
-use lock_tower::{Disconnect, Once, Refused, ReleaseAt, Replay};
+use lock_tower::{Disconnect, LockContext, Once, Refused, ReleaseAt, Remember, Replay};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
@@ -227,6 +227,54 @@ pub(super) async fn a_grpc_call_that_fails_in_its_trailers_rolls_back<F: Fixture
             send(&app, request("")).await.repeats(&first);
         }
     }
+}
+
+pub(super) async fn a_grpc_call_that_fails_in_its_trailers_is_remembered_if_the_handler_says_so<
+    F: Fixture + 'static,
+>() {
+    for (remember, keeps) in [
+        (Remember::Answer, false),
+        (Remember::Answer, true),
+        (Remember::Done, false),
+        (Remember::Done, true),
+    ] {
+        let stage = Stage::<F>::start().await;
+        let call = move |once: Once<Db<F>>, lock: LockContext| async move {
+            let mut tx = once.begin().await?;
+            effect::<F, _>(&mut tx).await;
+            if keeps {
+                tx.keep();
+            }
+            lock.remember(remember);
+            Ok::<_, Refused>(grpc("9"))
+        };
+        let app = app(stage.layer(), call);
+        let first = send(&app, request("")).await;
+        first.is(200);
+        stage.has(u64::from(keeps), 1).await;
+        let second = send(&app, request("")).await;
+        match remember {
+            Remember::Answer => second.repeats(&first),
+            _ => drop(second.is_refused(409, "lock_done")),
+        }
+        stage.has(u64::from(keeps), 1).await;
+    }
+}
+
+pub(super) async fn a_grpc_call_whose_body_fails_stays_done<F: Fixture + 'static>() {
+    let stage = Stage::<F>::start().await;
+    let broken = |once: Once<Db<F>>, lock: LockContext| async move {
+        let mut tx = once.begin().await?;
+        effect::<F, _>(&mut tx).await;
+        lock.remember(Remember::Done);
+        let body = Fed::of([data("mess"), Err("broken")], None);
+        let response = Response::builder().header("content-type", "application/grpc");
+        Ok::<_, Refused>(response.body(body).expect("a response"))
+    };
+    let app = app(stage.layer(), broken);
+    send(&app, request("")).await.is(500);
+    stage.has(0, 1).await;
+    send(&app, request("")).await.is_refused(409, "lock_done");
 }
 
 pub(super) async fn a_head_request_is_committed_and_not_recorded<F: Fixture + 'static>() {

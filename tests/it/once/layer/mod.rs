@@ -45,6 +45,8 @@ mod on_sqlite {
             a_body_that_fails_rolls_back,
             too_large_is_done_and_committed,
             a_grpc_call_that_fails_in_its_trailers_rolls_back,
+            a_grpc_call_that_fails_in_its_trailers_is_remembered_if_the_handler_says_so,
+            a_grpc_call_whose_body_fails_stays_done,
             a_head_request_is_committed_and_not_recorded,
         }
         commits {
