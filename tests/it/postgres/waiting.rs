@@ -67,7 +67,7 @@ async fn a_way_for_messages_that_admits_nobody_leaves_waiters_to_ask_again() {
     let server = SqlServer::postgres();
     let proxy = Proxy::to(server.address());
     proxy.set(Direction::Replies, Flow::Hold);
-    let locks = LockManager::builder(listening_through(&server, &proxy))
+    let locks = LockManager::builder(&listening_through(&server, &proxy))
         .connect_timeout(Duration::from_secs(6));
     let locks = locks.connect().await.expect("a manager");
     let other = manager(server.url()).await;
