@@ -23,7 +23,6 @@ impl ActiveLease {
     pub(crate) fn join(&self, fence: FencingToken, options: LeaseOptions) {
         let now = self.now();
         let mut state = lock(&self.state);
-        state.has_token_of_another = state.fence != Some(fence);
         state.fence = Some(fence);
         state.granted_at = now;
         state.lease.join(options, now);
@@ -74,12 +73,6 @@ impl ActiveLease {
     /// Returns whether the lock that this lease leads has the key.
     pub(crate) fn covers(&self, key: &str) -> bool {
         *self.key == *key || self.followers().iter().any(|other| *other.key == *key)
-    }
-
-    /// Returns whether each lease of the lock was granted with the token of the lock.
-    pub(crate) fn was_granted_at_once(self: &Arc<Self>) -> bool {
-        let mut members = self.members();
-        members.all(|member| !lock(&member.state).has_token_of_another)
     }
 
     /// Returns how long all leases of the lock last without another renewal.

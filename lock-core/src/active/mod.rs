@@ -77,9 +77,6 @@ struct LeaseState {
     in_handoff: bool,
     /// Whether transactions of the application may check it. The store alone knows when they have ended.
     is_checked: bool,
-    /// Whether the store granted this key with another fencing token than that of its lock. A lock of several keys has the
-    /// highest token of its keys.
-    has_token_of_another: bool,
     /// Tasks that wait for the loss of this lease, or for the answer of the store.
     waiting: WakerSet,
     /// The bodies that have entered this lease. `None` until the first one.
@@ -104,7 +101,6 @@ impl LeaseState {
             unpolled: false,
             in_handoff: false,
             is_checked: false,
-            has_token_of_another: false,
             waiting: WakerSet::default(),
             bodies: None,
             watch: None,

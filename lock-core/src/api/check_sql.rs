@@ -31,8 +31,7 @@ impl LockHandle {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the manager is not connected to PostgreSQL, and for a reader or a permit, which is not the only owner. Also for
-    /// a lock of several keys that had to wait for one of them: then the database has another token for each key.
+    /// `Invalid` if the manager is not connected to PostgreSQL, and for a reader or a permit, which is not the only owner.
     ///
     /// # Examples
     ///
@@ -62,13 +61,6 @@ impl LockHandle {
                 "only a lock on PostgreSQL can be checked by SQL; connect the manager to the database by postgres://",
             )
         })?;
-        if !self.lease.was_granted_at_once() {
-            return Err(Error::invalid(
-                "this lock of several keys had to wait for one of them, so the database has another token for each key and \
-                 cannot check it; roll back and acquire it again, without a wait, or compare the fencing token with one in your \
-                 tables",
-            ));
-        }
         for lease in self.lease.members() {
             lease.will_be_checked();
         }

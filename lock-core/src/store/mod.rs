@@ -177,8 +177,8 @@ pub(crate) trait Store: Debug + Send + Sync {
 pub(crate) enum Place {
     /// In one place with one clock and one high-water mark: [`Operation::AcquireAll`] takes them together.
     Together,
-    /// In several places. Each key is taken by itself, and the marks are [raised](Operation::Raise) to the highest of
-    /// the fencing tokens.
+    /// In several places. Each key is taken by itself, and the marks are [raised](Operation::Raise) to the highest of the fencing
+    /// tokens. A store with [`check_sql`](Store::check_sql) raises the tokens of keys in one place, too.
     Apart,
 }
 

@@ -191,7 +191,8 @@ impl GroupRequest<'_> {
         let Some(fence) = fences.max() else {
             return Ok(None);
         };
-        if self.place == Place::Apart {
+        // The SQL of the application finds each key by the token of the lock.
+        if self.place == Place::Apart || engine.store.check_sql().is_some() {
             let lower = leases
                 .iter()
                 .filter(|one| one.lease().fence() < Some(fence));

@@ -68,6 +68,13 @@ impl Cell {
         let fences = fences.collect();
         Self { document, fences }
     }
+
+    /// Gives an owner another fencing token. Returns whether that changes anything.
+    pub(super) fn raise(&mut self, (token, fence): (Token, u64)) -> bool {
+        let mut fences = self.fences.iter_mut();
+        let own = fences.find(|(of, _)| *of == token);
+        own.is_some_and(|(_, own)| std::mem::replace(own, fence) != fence)
+    }
 }
 
 /// The tokens of all owners.

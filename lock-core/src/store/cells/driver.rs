@@ -6,15 +6,15 @@ use std::time::Duration;
 use super::codec::{Cell, decode, owners};
 use super::guesses::{Guess, Guesses};
 use super::work::Work;
-use super::{Cells, Stored, Swapped, Written};
+use super::{Cells, PASSES, Stored, Swapped, Written};
 use crate::base::clock::{Clock, ServerTime};
 use crate::base::join::join_all;
 use crate::base::machine::{fill, sleep};
-use crate::base::token::Address;
+use crate::base::token::{Address, Token};
 use crate::protocol::{self, News, Operation as Step, Push, Refused, Reply};
 use crate::store::handed_off::HandedOff;
 use crate::store::steps::{granted, lasts, outcome_of, step_of};
-use crate::store::{Extended, Extension, Failure, Operation, Outcome};
+use crate::store::{Extended, Extension, Failure, Operation, Outcome, Raise};
 
 /// How often an acquire asks for a key that a transaction checks, before it takes the key for held.
 pub(super) const PATIENCE: u32 = 30;
@@ -56,6 +56,7 @@ impl<C: Cells> CellStore<C> {
         let outcome = match &operation {
             Operation::AcquireAll(all) => self.acquire_all(all).await,
             Operation::Extend(extensions) => Ok(self.extend(extensions).await),
+            Operation::Raise(raise) => self.raise(raise).await,
             Operation::Clock(_) => self.cells.read(&[]).await.map(|it| Outcome::Clock(it.now)),
             Operation::Operator(operator) => self.operate(operator).await.map(Outcome::Operator),
             _ => self.one(&operation).await,
@@ -100,13 +101,40 @@ impl<C: Cells> CellStore<C> {
         Outcome::Extended(answers.collect())
     }
 
+    /// Renews a lease, and gives it the fencing token of a lock of several keys. The SQL of the application then finds it by this
+    /// token.
+    async fn raise(&self, raise: &Raise) -> Result<Outcome, Failure> {
+        let (token, ttl) = (raise.token, lasts(raise.ttl));
+        // Without the passes in the process, which no row has.
+        let fence = u64::from(raise.fence) / PASSES * PASSES;
+        let step = Step::Extend { token, ttl };
+        let done = self.raising_step(&raise.key, step, Some((token, fence)));
+        match done.await?.reply {
+            Reply::Done(protocol::Ended::Yes) => Ok(Outcome::Raised),
+            _ => Err(Failure::refused(
+                "a key of the lock was lost while the others were acquired",
+            )),
+        }
+    }
+
     /// Runs a step until the store has it.
     pub(super) async fn step(&self, key: &Arc<str>, step_of: Step) -> Result<Done, Failure> {
+        self.raising_step(key, step_of, None).await
+    }
+
+    /// Runs a step, and gives an owner another fencing token by it.
+    async fn raising_step(
+        &self,
+        key: &Arc<str>,
+        step_of: Step,
+        raised: Option<(Token, u64)>,
+    ) -> Result<Done, Failure> {
         let mut work = Work {
             guess: self.guess(key),
             fact: None,
             deaf: self.deaf(),
             step: step_of,
+            raised,
         };
         let mut misses = 0;
         loop {

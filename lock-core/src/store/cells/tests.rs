@@ -8,8 +8,8 @@ use super::{CellStore, PASSES};
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::{
-    AcquireAll, AcquireCommand, Ended, Extended, Extension, Operation, Outcome, Queueing, Release,
-    Replaced, Swap,
+    AcquireAll, AcquireCommand, Ended, Extended, Extension, Operation, Outcome, Queueing, Raise,
+    Release, Replaced, Swap,
 };
 
 const START: u64 = 1_700_000_000_000_000;
@@ -344,4 +344,34 @@ async fn a_waiter_of_the_own_process_comes_before_the_next_owner_of_it() {
     assert!(is_busy(&refused, true), "{refused:?}");
     let key: Arc<str> = "k".into();
     assert!(one.store.guess(&key).cell.fence_of(waiter) > Some(fence));
+}
+
+#[tokio::test]
+async fn a_raised_lease_is_renewed_and_has_the_first_token_of_a_write_in_its_row() {
+    let [one, other] = processes();
+    let (held, lost) = (one.token(), other.token());
+    let fence = granted(&one.acquires(held, Queueing::Never).await);
+    later(&one, TTL / 2);
+    let raise = |token| {
+        Operation::Raise(Raise {
+            key: "k".into(),
+            token,
+            ttl: TTL,
+            fence: crate::FencingToken::new(fence + 3 * PASSES + 5).expect("a token"),
+        })
+    };
+    one.trips();
+    let raised = one.store.run(raise(held)).await;
+    assert!(matches!(raised, Outcome::Raised), "{raised:?}");
+    assert_eq!(one.trips(), 1);
+    let refused = one.store.run(raise(lost)).await;
+    assert!(matches!(refused, Outcome::Failed(_)), "{refused:?}");
+    later(&one, TTL - Duration::from_millis(10));
+    assert!(is_busy(&other.acquires(lost, Queueing::Never).await, false));
+    let of = |process: &Process| process.store.guess("k").cell.fence_of(held);
+    assert_eq!(
+        [of(&one), of(&other)],
+        [Some(fence + 3 * PASSES); 2],
+        "without the passes"
+    );
 }

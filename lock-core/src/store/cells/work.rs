@@ -21,6 +21,8 @@ pub(super) struct Work {
     /// The addresses of managers that do not listen.
     pub(super) deaf: Vec<Address>,
     pub(super) step: Step,
+    /// The owner that gets this fencing token by the step.
+    pub(super) raised: Option<(Token, u64)>,
 }
 
 impl Work {
@@ -50,7 +52,9 @@ impl Work {
             _ => None,
         };
         let changes = document != settled || self.proves();
-        let after = changes.then(|| before.followed_by(document, swapped));
+        let mut after = before.followed_by(document, swapped);
+        let raised = self.raised.is_some_and(|raised| after.raise(raised));
+        let after = (changes || raised).then_some(after);
         (reply, after, around.pushes)
     }
 
