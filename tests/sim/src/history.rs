@@ -30,7 +30,6 @@ pub struct Report {
     pub commands: u64,
     /// Two runs of one plan have the same trace.
     pub trace: u64,
-    pub virtual_time: u64,
     pub log: Vec<String>,
 }
 
@@ -238,7 +237,6 @@ fn judge(sim: &Rc<Sim>, plan: &Plan) -> Report {
         steps: state.steps,
         commands: state.hosts.iter().map(|host| host.server.commands).sum(),
         trace: state.trace(),
-        virtual_time: state.now,
         log: state.take_log(),
         ledger,
     })

@@ -206,10 +206,10 @@ pub(super) fn arrives_by(fault: &Planned) -> u64 {
 /// acknowledge, each question of a waiter is for a lease of its own. Without the right to `ZREM` the server does not take the
 /// one before from the queue, so the release gives it the key, which its process then gives back.
 fn left_in_line_until(plan: &Plan, call: &Call, released: u64, slack: u64) -> u64 {
-    let leaves = plan.faults.iter().any(|it| {
-        let is_denied = matches!(&it.fault, Fault::Deny { command, .. } if command == "ZREM");
-        is_denied && it.at <= released && call.asked <= it.end()
-    });
+    let leaves = plan
+        .faults
+        .iter()
+        .any(|it| it.fault.denies("ZREM") && it.at <= released && call.asked <= it.end());
     match plan.acks > 0 && call.wait != Some(0) && leaves {
         true => released + slack,
         false => 0,

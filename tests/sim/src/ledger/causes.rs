@@ -268,9 +268,7 @@ fn waits_for_owners(plan: &Plan, why: &str, (from, to): (u64, u64)) -> bool {
 
 /// On PostgreSQL a server that is misconfigured has taken the right to the table.
 fn takes_the_right(plan: &Plan, fault: &Fault) -> bool {
-    let refusal = Refusal::Misconfigured;
-    plan.topology == Topology::Postgres
-        && matches!(fault, Fault::Refuse { refusal: it, .. } if *it == refusal)
+    plan.topology == Topology::Postgres && fault.refuses_as(Refusal::Misconfigured)
 }
 
 /// Returns whether something explains that a lock is lost at this time.

@@ -41,8 +41,7 @@ impl Ledger {
             Topology::Redlock => is_calm,
         };
         // A server that does not set the key keeps no cooldown.
-        let refuses = |it: &Fault| matches!(it, Fault::Refuse { .. } | Fault::Deny { .. });
-        if !is_certain || plan.loses_data() || plan.has(refuses) || plan.ends_early(call.process) {
+        if !is_certain || plan.loses_data() || plan.refuses() || plan.ends_early(call.process) {
             return;
         }
         let until = cooldown.ended + cooldown.span / 100 * 99;

@@ -3,7 +3,7 @@
 use super::Ledger;
 use crate::plan::{Plan, Topology, lock_name};
 use crate::server::{Bytes, Data};
-use crate::world::{Fault, Lives, State};
+use crate::world::{Lives, State};
 
 impl Ledger {
     /// Checks that a manager that has drained has no lock and stands in no queue.
@@ -53,8 +53,7 @@ impl Ledger {
         let cannot_delete = |time: u64| {
             plan.faults.iter().any(|it| {
                 let span = it.at..=it.end() + plan.segments(1);
-                matches!(&it.fault, Fault::Deny { command, .. } if *command == "DEL")
-                    && span.contains(&time)
+                it.fault.denies("DEL") && span.contains(&time)
             })
         };
         for process in 0..plan.processes.len() {
@@ -108,7 +107,7 @@ pub(super) fn addresses(state: &State, process: usize) -> Vec<Bytes> {
 mod tests {
     use super::super::tests::{calm, with, world};
     use super::*;
-    use crate::world::SECOND;
+    use crate::world::{Fault, SECOND};
 
     /// The rules that are broken where a server gives a key at second 3 to a process that has ended at second 1, and the key is
     /// there until this second.

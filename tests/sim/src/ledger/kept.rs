@@ -177,15 +177,7 @@ impl Record {
 
     /// Returns whether the token of its owner stays in its place.
     pub(super) fn has_no_room(&self, plan: &Plan) -> bool {
-        let is_full = |it: &Fault| {
-            matches!(
-                it,
-                Fault::Refuse {
-                    refusal: Refusal::OutOfMemory,
-                    ..
-                }
-            )
-        };
+        let is_full = |it: &Fault| it.refuses_as(Refusal::OutOfMemory);
         match self.outcome {
             Some((RecordOutcome::Failed, _)) => true,
             // Of several servers a minority has it, and the others may have had no memory for it.

@@ -91,11 +91,10 @@ impl Ledger {
             None => fault.disturbs(),
         };
         // A connection that was refused the hints asks for none any more.
-        let has_hints = !plan.faults.iter().any(|it| {
-            let denies =
-                matches!(&it.fault, Fault::Deny { command, .. } if command == "CLIENT|CACHING");
-            denies && it.at <= lost
-        });
+        let has_hints = !plan
+            .faults
+            .iter()
+            .any(|it| it.fault.denies("CLIENT|CACHING") && it.at <= lost);
         // PostgreSQL tells no client of a change.
         let is_watched = claim.from + first < lost
             && plan.topology != Topology::Postgres

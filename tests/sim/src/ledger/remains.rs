@@ -173,13 +173,9 @@ fn is_parted_from_its_key(plan: &Plan, set: &str) -> bool {
 /// Returns whether the queue of a node may keep the entry of an owner. The release notifies the waiters although the right to
 /// remove the entry is missing, and does not come again.
 fn may_keep_entries(plan: &Plan, server: usize, key: &[u8]) -> bool {
-    let lacks = Fault::Deny {
-        server,
-        command: "ZREM".to_owned(),
-    };
     plan.topology == Topology::Redlock
         && key.starts_with(b"lockkit:!q")
-        && plan.has(|fault| *fault == lacks)
+        && plan.has(|fault| fault.denies("ZREM") && fault.server() == Some(server))
 }
 
 /// Returns whether a cooldown or a tick keeps the key until its end.

@@ -21,8 +21,8 @@ const BY_A_HINT: u64 = 350 * MILLI;
 /// Returns whether a fault has kept requests of a process, all of which may arrive while the server lacks the right to watch a
 /// key. A server that stands still reads them together.
 fn keeps_hints(plan: &Plan) -> bool {
-    let is_denied = |it: &&Planned| matches!(&it.fault, Fault::Deny { command, .. } if command == "CLIENT|CACHING");
-    let denied = plan.faults.iter().filter(is_denied);
+    let faults = plan.faults.iter();
+    let denied = faults.filter(|it| it.fault.denies("CLIENT|CACHING"));
     let mut meetings = denied.flat_map(|denied| {
         let kept = (0..plan.processes.len()).flat_map(|process| keep_requests(plan, process));
         let is_a_stop = |it: &&Planned| matches!(it.fault, Fault::StopServer { .. });

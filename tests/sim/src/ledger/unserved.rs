@@ -81,23 +81,12 @@ fn refusals(plan: &Plan) -> Vec<(u64, u64)> {
 /// The ends of spans in which a server that has taken a waiter from the queue can neither tell it of the key, nor put it
 /// back.
 fn forgets_a_waiter(plan: &Plan) -> impl Iterator<Item = u64> {
-    let is_denied = |it: &Planned, right: &str| matches!(&it.fault, Fault::Deny { command, .. } if command == right);
-    let is_full = |it: &Planned| {
-        matches!(
-            it.fault,
-            Fault::Refuse {
-                refusal: Refusal::OutOfMemory,
-                ..
-            }
-        )
-    };
-    let untold = plan
-        .faults
-        .iter()
-        .filter(move |it| is_denied(it, "PUBLISH"));
+    let cannot_keep = |it: &Fault| it.denies("ZADD") || it.refuses_as(Refusal::OutOfMemory);
+    let faults = plan.faults.iter();
+    let untold = faults.filter(|it| it.fault.denies("PUBLISH"));
     untold.flat_map(move |untold| {
         let others = plan.faults.iter();
-        let others = others.filter(move |it| is_denied(it, "ZADD") || is_full(it));
+        let others = others.filter(move |it| cannot_keep(&it.fault));
         let meets = |it: &&Planned| it.at <= untold.end() && untold.at <= it.end();
         others.filter(meets).map(|it| it.end().min(untold.end()))
     })

@@ -79,10 +79,6 @@ impl Plan {
         sums.min().unwrap_or(0).min(0)
     }
 
-    pub fn has_one_server(&self) -> bool {
-        self.topology.is_alone()
-    }
-
     /// Returns whether a server may refuse what it should do.
     pub fn refuses(&self) -> bool {
         self.has(|fault| matches!(fault, Fault::Refuse { .. } | Fault::Deny { .. }))

@@ -113,7 +113,7 @@ impl Kept {
     fn is_exact(&self) -> bool {
         let plan = &self.terms.plan;
         // A process that is stopped between its check and its look at the server may see the key of another owner.
-        !plan.loses_data() && !plan.steps_clocks() && plan.has_one_server() && !plan.stops_inside
+        !plan.loses_data() && !plan.steps_clocks() && plan.topology.is_alone() && !plan.stops_inside
     }
 
     fn violates(&self, rule: &'static str) {

@@ -2,6 +2,7 @@
 
 use super::MICRO;
 use super::faults::Fault;
+use crate::server::Refusal;
 
 impl Fault {
     /// Returns whether data that the kit relies on is lost.
@@ -24,6 +25,16 @@ impl Fault {
     /// Returns whether a process stands still for a while, or its runtime does.
     pub fn is_a_stop(&self) -> bool {
         matches!(self, Fault::Stop { .. } | Fault::Block { .. })
+    }
+
+    /// Returns whether the right to a command is missing.
+    pub fn denies(&self, right: &str) -> bool {
+        matches!(self, Fault::Deny { command, .. } if command == right)
+    }
+
+    /// Returns whether a server refuses for this reason.
+    pub fn refuses_as(&self, reason: Refusal) -> bool {
+        matches!(self, Fault::Refuse { refusal, .. } if *refusal == reason)
     }
 
     /// The length of a step of a server's clock.
