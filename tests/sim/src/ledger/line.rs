@@ -2,7 +2,7 @@
 
 use super::calm::Calm;
 use super::causes::is_slow;
-use super::{Answer, Call, Ledger, Owning};
+use super::{Call, Ledger, Owning};
 use crate::plan::Plan;
 use crate::world::{Fault, MILLI};
 
@@ -101,6 +101,7 @@ fn is_beside(one: &Call, other: &Call) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Answer;
     use super::super::tests::{calls, calm, rules};
     use super::*;
 

@@ -2,8 +2,8 @@
 //!
 //! A key may be taken and have no owner: by a call whose future is not polled, or that was given up.
 
+use super::Ledger;
 use super::unreleased::unreleased;
-use super::{Answer, Ledger};
 use crate::plan::{Plan, Topology, Verb};
 use crate::world::{LAST, LONGEST_STOP, SECOND, State};
 
@@ -85,10 +85,9 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Owning;
-    use super::super::Unpolled;
     use super::super::tests::{asks, calls, calm, world};
     use super::super::unreleased::tests::{fails_over, keeps_a_lock};
+    use super::super::{Answer, Owning, Unpolled};
     use super::*;
 
     /// An owner of a lock with a ttl of 20 s, which begins to release it at second 3 and does not poll the release.

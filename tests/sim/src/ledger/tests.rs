@@ -167,14 +167,8 @@ fn two_owners_at_once_are_allowed_when_data_is_lost_and_their_tokens_must_rise()
     let mut ledger = Ledger::default();
     owns(&mut ledger, Owning::Alone, 1, 2, 6);
     owns(&mut ledger, Owning::Alone, 2, 5, 7);
-    assert_eq!(
-        world().judge(
-            ledger,
-            &with(Fault::Flush { server: 0 }),
-            Ledger::check_owners
-        ),
-        [""; 0]
-    );
+    let plan = with(Fault::Flush { server: 0 });
+    assert_eq!(world().judge(ledger, &plan, Ledger::check_owners), [""; 0]);
 }
 
 #[test]
@@ -208,18 +202,14 @@ fn a_token_that_does_not_rise_breaks_a_rule() {
 
 #[test]
 fn a_refusal_of_a_free_key_breaks_a_rule() {
-    let taken = |until| {
+    for (until, broken) in [(3, vec!["busy though the key was free"]), (31, vec![])] {
+        let mut ledger = Ledger::default();
+        calls(&mut ledger, Owning::Alone, Some(0), 30, Some(30)).answer = Answer::Busy;
         let sim = world();
         sim.change(|state| {
             let life = vec![(SECOND, Some(until * SECOND))];
             state.hosts[0].lives.insert(b"lockkit:k0".to_vec(), life);
         });
-        sim
-    };
-    for (until, broken) in [(3, vec!["busy though the key was free"]), (31, vec![])] {
-        let mut ledger = Ledger::default();
-        calls(&mut ledger, Owning::Alone, Some(0), 30, Some(30)).answer = Answer::Busy;
-        let sim = taken(until);
         assert_eq!(sim.judge(ledger, &calm(), Ledger::check_busy), broken);
     }
 }
@@ -232,9 +222,8 @@ fn a_loss_without_a_fault_breaks_a_rule() {
     ];
     for (plan, broken) in plans {
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
-        ledger.calls[call].answer = Answer::Lost;
-        ledger.calls[call].lost = Some(2 * SECOND);
+        let it = calls(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
+        (it.answer, it.lost) = (Answer::Lost, Some(2 * SECOND));
         assert_eq!(world().judge(ledger, &plan, Ledger::check_causes), broken);
     }
 }
@@ -253,13 +242,11 @@ fn a_lock_that_went_on_inside_its_process_may_have_been_deleted_before_its_call(
         (2_000_000, vec!["refused or lost without a cause"]),
     ] {
         let mut ledger = Ledger::default();
-        let before = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
-        ledger.calls[before].answer = Answer::Granted;
-        ledger.calls[before].token = Some(100);
-        let call = asks(&mut ledger, Owning::Alone, Some(0), 3, Some(3));
-        ledger.calls[call].answer = Answer::Lost;
-        ledger.calls[call].token = Some(token);
-        ledger.calls[call].lost = Some(3 * SECOND + 1);
+        let before = calls(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
+        (before.answer, before.token) = (Answer::Granted, Some(100));
+        let it = calls(&mut ledger, Owning::Alone, Some(0), 3, Some(3));
+        (it.answer, it.token) = (Answer::Lost, Some(token));
+        it.lost = Some(3 * SECOND + 1);
         let found = world().judge(ledger, &deletes(), Ledger::check_causes);
         assert_eq!(found, broken);
     }
@@ -281,9 +268,8 @@ fn a_loss_after_one_late_segment_breaks_a_rule_and_after_several_it_breaks_none(
     ];
     for (late, broken) in segments {
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
-        ledger.calls[call].answer = Answer::Lost;
-        ledger.calls[call].lost = Some(2 * SECOND);
+        let it = calls(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
+        (it.answer, it.lost) = (Answer::Lost, Some(2 * SECOND));
         let sim = world();
         sim.change(|state| state.late = late);
         assert_eq!(sim.judge(ledger, &calm(), Ledger::check_causes), broken);
