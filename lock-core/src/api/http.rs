@@ -33,7 +33,7 @@ impl Error {
     /// the code, which is only a name. Characters that are not valid in a URI are removed.
     ///
     /// `Retry-After` is in whole seconds, rounded up and never 0. It is exact while the key cools
-    /// down. While the key is held it is 1, because the end of the owner's work is unknown. A
+    /// down. Work that is done (`lock_done`) has none, because it would run again after the life of its record. While the key is held it is 1, because the end of the owner's work is unknown. A
     /// script of another origin can read the header only if `Access-Control-Expose-Headers` names
     /// it, but it can always read the body.
     ///
@@ -92,6 +92,7 @@ impl Error {
 fn retry_after(error: &Error) -> Option<Duration> {
     let hint = Duration::from_secs(1);
     match error.kind() {
+        ErrorKind::Busy if error.is_done() => None,
         ErrorKind::Busy if error.is_cooling_down() => error.retry_after().or(Some(hint)),
         ErrorKind::Busy => Some(hint),
         _ => error.retry_after(),
@@ -110,6 +111,11 @@ fn rounded_up(wait: Duration, unit: u128) -> u64 {
 /// except that of `lock_key_reused`: there it also says that the attempt was not carried out.
 fn words(error: &Error) -> (&'static str, &'static str) {
     match error.kind() {
+        ErrorKind::Busy if error.is_done() => (
+            "Already handled",
+            "Another request like this one has been handled, and its answer is not kept. Please check its outcome. Do \
+             not send it again.",
+        ),
         ErrorKind::Busy if error.is_cooling_down() => (
             "Too soon to repeat",
             "Another request like this one was made recently. Please check its outcome before you send it again.",

@@ -81,6 +81,7 @@ struct Inner {
 enum Detail {
     None,
     CoolingDown,
+    Done,
     Full,
     MaxHold,
     OutcomeUnknown,
@@ -104,7 +105,8 @@ impl Error {
     /// [`Busy`](ErrorKind::Busy) and [`Unavailable`](ErrorKind::Unavailable) have such a time. The
     /// time is exact while the key [cools down](Error::is_cooling_down). While the lock is held,
     /// the time is a hint: the lease would last that long if its owner died now. A first attempt on
-    /// Redis does not ask for that time, and the hint is the ttl of the request.
+    /// Redis does not ask for that time, and the hint is the ttl of the request. Work that is done has no such time (code
+    /// `lock_done`), because it would run again after the life of its record.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
@@ -152,10 +154,15 @@ impl Error {
         self.0.kind == ErrorKind::Unreadable
     }
 
-    /// Returns whether the key is busy because a `cooldown` runs after its last owner's work.
+    /// Returns whether the key is busy because a `cooldown` runs after its last owner's work, or because that work is done and
+    /// its result is not kept (code `lock_done`).
     #[must_use]
     pub fn is_cooling_down(&self) -> bool {
-        self.0.detail == Detail::CoolingDown
+        self.0.detail == Detail::CoolingDown || self.is_done()
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.0.detail == Detail::Done
     }
 
     /// Returns whether all [permits](crate::LockRequest::permits) of the key are taken.
@@ -211,6 +218,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match (self.0.kind, self.0.detail) {
             (ErrorKind::Busy, Detail::CoolingDown) => "lock_cooling_down",
+            (ErrorKind::Busy, Detail::Done) => "lock_done",
             (ErrorKind::Busy, Detail::Full) => "lock_full",
             (ErrorKind::Busy, _) => "lock_busy",
             (ErrorKind::Unavailable, Detail::OutcomeUnknown) => "lock_outcome_unknown",
@@ -309,11 +317,12 @@ impl Error {
 
     /// The work for the key is done, and its result is not kept.
     #[cfg(feature = "idempotent")]
-    pub(crate) fn done(remaining: Option<Duration>) -> Self {
-        let mut error = Self::busy(true, remaining);
-        error.0.message = Cow::Borrowed(
+    pub(crate) fn done() -> Self {
+        let mut error = Self::new(
+            ErrorKind::Busy,
             "the work for this key is done, and its result is not kept; only its first caller has got it",
         );
+        error.0.detail = Detail::Done;
         error
     }
 

@@ -121,7 +121,7 @@ async fn claimed<D: Database, R>(
             Claimed::Granted => return Ok(None),
             Claimed::Recorded(found) => {
                 let record = found.record.unwrap_or_default();
-                return memory.read(&record, None).map(Some);
+                return memory.read(&record).map(Some);
             }
             Claimed::Busy => {}
         }

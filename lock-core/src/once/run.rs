@@ -163,7 +163,7 @@ where
             Claimed::Granted => {}
             Claimed::Recorded(found) => {
                 tx.roll_back_quietly().await;
-                return memory.read(&found.record.unwrap_or_default(), None);
+                return memory.read(&found.record.unwrap_or_default());
             }
             Claimed::Busy => {
                 tx.roll_back_quietly().await;
@@ -182,9 +182,7 @@ where
             Err(error) if !error.is_outcome_unknown() => Err(error),
             Err(unknown) => match claim.settle(db).await {
                 Ok(Settled::Committed) => Ok(result),
-                Ok(Settled::Recorded(found)) => {
-                    memory.read(&found.record.unwrap_or_default(), None)
-                }
+                Ok(Settled::Recorded(found)) => memory.read(&found.record.unwrap_or_default()),
                 Ok(Settled::RolledBack) => Err(Error::rolled_back().with_source(unknown)),
                 Ok(Settled::Open) | Err(_) => Err(unknown),
             },

@@ -131,21 +131,21 @@ impl<R> Memory<R> {
         let Some(record) = refusal.record() else {
             return Err(refusal);
         };
-        let result = self.read(record, refusal.retry_after());
+        let result = self.read(record);
         result.map_err(|error| match refusal.key() {
             Some(key) => error.with_key(&Arc::from(key)),
             None => error,
         })
     }
 
-    /// Reads the result in a record, which has `remaining` to live.
+    /// Reads the result in a record.
     ///
     /// # Errors
     ///
     /// As [`recall`](Self::recall).
-    pub(crate) fn read(&self, record: &[u8], remaining: Option<Duration>) -> Result<R, Error> {
+    pub(crate) fn read(&self, record: &[u8]) -> Result<R, Error> {
         if record.is_empty() {
-            return Err(Error::done(remaining));
+            return Err(Error::done());
         }
         let stored = Stored::decode(record).map_err(unreadable)?;
         if !is_same_call(stored.fingerprint, self.digest()) {

@@ -191,7 +191,7 @@ async fn a_result_that_is_too_large_is_done_and_the_log_says_so_once() {
         let error = shop.large(1).await.expect_err("done");
         assert!(error.is_busy() && error.is_cooling_down());
         assert!(error.to_string().contains("is done"), "{error}");
-        assert!(error.retry_after().expect("an end") > Duration::from_secs(86_000));
+        assert_eq!((error.code(), error.retry_after()), ("lock_done", None));
         assert_eq!(shop.runs(), 1);
     }
     let text = log.text();
@@ -199,6 +199,28 @@ async fn a_result_that_is_too_large_is_done_and_the_log_says_so_once() {
     assert!(
         text.contains("results::large") && text.contains("larger"),
         "{text}"
+    );
+}
+
+/// A client that came back after the life of the record would pay again.
+#[cfg(feature = "axum")]
+#[tokio::test]
+async fn the_response_for_work_that_is_done_tells_no_client_to_come_back() {
+    use axum::response::IntoResponse as _;
+    #[idempotent(key = "large", ttl = "10s", remember = "24h", manager = locks)]
+    async fn large(locks: &LockManager) -> Result<String, Error> {
+        Ok("x".repeat(2 << 20))
+    }
+    let locks = LockManager::in_memory();
+    large(&locks).await.expect("the first caller gets it");
+    let response = large(&locks).await.expect_err("done").into_response();
+    assert_eq!(response.status(), 409);
+    assert!(!response.headers().contains_key("retry-after"));
+    let body = axum::body::to_bytes(response.into_body(), 1 << 20).await;
+    let body = String::from_utf8(body.expect("a problem").to_vec()).expect("JSON");
+    assert!(
+        body.contains("\"lock_done\"") && !body.contains("retry_after_ms"),
+        "{body}"
     );
 }
 

@@ -48,11 +48,12 @@ impl From<&Error> for Rejection {
     }
 }
 
-/// Returns whether the key has a record that is no mere cooldown.
+/// Returns whether the key has a record that is no mere cooldown, or a function has found that its work is done.
 ///
 /// The record may be the answer to a request that cannot be repeated, of a layer or of another program.
 fn is_done(error: &Error) -> bool {
-    error.record().is_some_and(|record| record != COOLDOWN)
+    let is_record = error.record().is_some_and(|record| record != COOLDOWN);
+    is_record || error.code() == "lock_done"
 }
 
 impl From<KeyFailure> for Rejection {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lock_core::once::{self, Database as _, Dialect, Tx};
 use lock_core::{Error, OperationId, idempotent};
+use lock_tower::{Rejection, RejectionKind};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -187,7 +188,8 @@ pub(crate) async fn a_result_that_is_too_large_is_done<F: Fixture>() {
     tx.commit().await.expect("done");
     let mut tx = begin(&fixture).await;
     let error = large::<F>(&mut tx, 1, 1).await.expect_err("done");
-    assert!(error.is_busy() && error.is_cooling_down(), "{error}");
+    assert_eq!((error.code(), error.retry_after()), ("lock_done", None));
+    assert_eq!(Rejection::from(&error).kind(), RejectionKind::Done);
     tx.rollback().await.expect("an answer");
     assert_eq!(fixture.effects().await, 1);
 }
