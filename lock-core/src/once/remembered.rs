@@ -80,19 +80,19 @@ where
     // On the heap, so that the future of the call stays small.
     let result = Box::pin(body(&mut *tx)).await;
     let tx = transaction(tx);
-    match memory.record_of(&result) {
+    let ended = match memory.record_of(&result) {
         Some(record) => {
             let record = (!record.is_empty()).then_some(&*record);
-            let completed = tx.complete(&claim, record).await;
-            completed.map_err(|error| error.with_key(&key))?;
+            tx.complete(&claim, record).await
         }
-        None => {
-            // The caller gets the error of the body. The claim stays open if it was not withdrawn, so the transaction cannot be
-            // committed.
-            if let Err(error) = tx.withdraw(&claim).await {
-                tracing::debug!(%error, "a claim was not withdrawn, so its transaction can only be rolled back");
-            }
+        None => tx.withdraw(&claim).await,
+    };
+    if let Err(error) = ended {
+        if memory.is_value(&result) {
+            return Err(error.with_key(&key));
         }
+        // The caller gets the error of the body. The claim stays open, so the transaction cannot be committed.
+        tracing::debug!(%error, "a claim was not ended, so its transaction can only be rolled back");
     }
     Ok(result)
 }

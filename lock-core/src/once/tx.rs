@@ -257,7 +257,8 @@ impl<D: Database> Tx<D> {
         if self.claimed.iter().any(|(_, done)| !done) {
             self.roll_back_quietly().await;
             return Err(Error::invalid(
-                "a claim of this transaction is neither completed nor withdrawn, because its work was dropped; it was rolled back",
+                "a claim of this transaction is neither completed nor withdrawn, because its work was dropped or a statement \
+                 has failed; it was rolled back",
             ));
         }
         let tx = self.tx.take().expect(OPEN);

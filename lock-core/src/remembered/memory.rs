@@ -107,6 +107,12 @@ impl<R> Memory<R> {
         self.written(&errors.codec, true, result)
     }
 
+    /// Returns whether the result is an `Ok`.
+    #[cfg(feature = "once")]
+    pub(crate) fn is_value(&self, result: &R) -> bool {
+        (self.values.write)(result, &mut Draft::new(self.digest(), false)).is_some()
+    }
+
     fn written(&self, codec: &Codec<R>, is_error: bool, result: &R) -> Option<Vec<u8>> {
         let mut draft = Draft::new(self.digest(), is_error);
         Some(match (codec.write)(result, &mut draft)? {

@@ -7,6 +7,7 @@ mod altered;
 mod closures;
 mod functions;
 mod kills;
+mod misbehaving;
 mod misconfigured;
 mod one_trip;
 pub(crate) mod postgres;
