@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use deadpool_postgres::{ClientWrapper, Config, PoolError, Runtime};
+use deadpool_postgres::{Config, PoolError, Runtime};
 use lock_core::once;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Row};
@@ -31,7 +31,7 @@ pub(crate) async fn open(url: &str) -> Result<Postgres, Box<dyn Error>> {
 
 impl Store for Postgres {
     async fn pay(
-        connection: &mut ClientWrapper,
+        connection: &mut Self::Connection,
         table: Table,
         operation: String,
         amount: u32,

@@ -143,7 +143,7 @@ macro_rules! once_sqlx {
 
 /// Makes a [`Database`](crate::once::Database) of a pool of your version of deadpool-postgres.
 ///
-/// The type has the pool as its public field, and the handler works with a `deadpool_postgres::ClientWrapper`, which
+/// The type has the pool as its public field. The handler has a shared reference to a `deadpool_postgres::ClientWrapper`, which
 /// dereferences to `tokio_postgres::Client`. Your crate needs `deadpool-postgres` and `tokio-postgres` as direct dependencies.
 ///
 /// ```text
@@ -154,6 +154,9 @@ macro_rules! once_sqlx {
 /// ```
 ///
 /// A transaction that is dropped closes its connection.
+///
+/// `tx.transaction()` does not compile, because the end of such a transaction would be that of the kit's. For a part that may fail,
+/// send `SAVEPOINT` and `ROLLBACK TO` by `tx.batch_execute`.
 #[macro_export]
 macro_rules! once_deadpool {
     ($(#[$attribute:meta])* $vis:vis struct $name:ident) => {
@@ -168,16 +171,22 @@ macro_rules! once_deadpool {
             use ::deadpool_postgres::{ClientWrapper, Object, PoolError};
 
             /// Owns a client inside a transaction. A client that is dropped is closed, because its transaction is open.
+            ///
+            /// It gives no client by `&mut`. To begin a transaction with that has no effect, and to end it ends this one.
             pub struct Tx(Option<Object>);
 
-            impl Tx {
-                fn client(&self) -> &Object {
+            impl ::core::ops::Deref for Tx {
+                type Target = ClientWrapper;
+
+                fn deref(&self) -> &ClientWrapper {
                     self.0.as_ref().expect("only its end takes the client")
                 }
+            }
 
+            impl Tx {
                 /// Ends the transaction, and returns the client to the pool if that was answered.
                 async fn end(self, statement: &'static str) -> Result<(), PoolError> {
-                    self.client().batch_execute(statement).await?;
+                    self.batch_execute(statement).await?;
                     self.give_back();
                     Result::Ok(())
                 }
@@ -225,7 +234,7 @@ macro_rules! once_deadpool {
 
             impl Database for $name {
                 type Tx = Tx;
-                type Connection = ClientWrapper;
+                type Connection = Tx;
                 type Error = PoolError;
 
                 fn dialect(&self) -> Dialect {
@@ -234,7 +243,7 @@ macro_rules! once_deadpool {
 
                 async fn begin(&self, statement: &'static str) -> Result<Tx, PoolError> {
                     let tx = Tx(Option::Some(self.0.get().await?));
-                    tx.client().batch_execute(statement).await?;
+                    tx.batch_execute(statement).await?;
                     Result::Ok(tx)
                 }
 
@@ -246,11 +255,10 @@ macro_rules! once_deadpool {
                     values: &[Value<'_>],
                 ) -> Result<(Tx, u64), PoolError> {
                     let tx = Tx(Option::Some(self.0.get().await?));
-                    let client = tx.client();
-                    let prepared = client.prepare_cached(statement).await?;
+                    let prepared = tx.prepare_cached(statement).await?;
                     let values = parameters(values);
-                    let begun = client.batch_execute(begin);
-                    let rows = client.execute(&prepared, &values);
+                    let begun = tx.batch_execute(begin);
+                    let rows = tx.execute(&prepared, &values);
                     let (begun, rows) = $crate::once::in_order(begun, rows).await?;
                     begun?;
                     Result::Ok((tx, rows?))
@@ -269,7 +277,7 @@ macro_rules! once_deadpool {
                     statement: &'static str,
                     values: &[Value<'_>],
                 ) -> Result<Option<Row>, PoolError> {
-                    one(tx.client(), statement, values).await
+                    one(tx, statement, values).await
                 }
 
                 async fn execute(
@@ -277,17 +285,16 @@ macro_rules! once_deadpool {
                     statement: &'static str,
                     values: &[Value<'_>],
                 ) -> Result<u64, PoolError> {
-                    let client = tx.client();
-                    let statement = client.prepare_cached(statement).await?;
-                    Result::Ok(client.execute(&statement, &parameters(values)).await?)
+                    let statement = tx.prepare_cached(statement).await?;
+                    Result::Ok(tx.execute(&statement, &parameters(values)).await?)
                 }
 
-                fn connection(tx: &mut Tx) -> &mut ClientWrapper {
-                    tx.0.as_mut().expect("only its end takes the client")
+                fn connection(tx: &mut Tx) -> &mut Tx {
+                    tx
                 }
 
-                fn connection_ref(tx: &Tx) -> &ClientWrapper {
-                    tx.client()
+                fn connection_ref(tx: &Tx) -> &Tx {
+                    tx
                 }
 
                 async fn commit(tx: Tx) -> Result<(), PoolError> {
@@ -302,11 +309,10 @@ macro_rules! once_deadpool {
                 ) -> Result<(), CommitError<PoolError>> {
                     // The client is closed with its transaction.
                     let not_sent = |error| CommitError::NotCommitted(PoolError::Backend(error));
-                    let client = tx.client();
-                    let prepared = client.prepare_cached(statement).await.map_err(not_sent)?;
+                    let prepared = tx.prepare_cached(statement).await.map_err(not_sent)?;
                     let values = parameters(values);
-                    let rows = client.execute(&prepared, &values);
-                    let commit = client.batch_execute("COMMIT");
+                    let rows = tx.execute(&prepared, &values);
+                    let commit = tx.batch_execute("COMMIT");
                     let sent = $crate::once::in_order(rows, commit).await;
                     let (rows, end) = sent.map_err(not_sent)?;
                     if end.is_ok() {

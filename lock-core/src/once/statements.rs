@@ -75,7 +75,8 @@ impl Dialect {
 ///
 /// A driver may send `begin` and `claim` at once, and `complete` and COMMIT. So `claim` changes nothing where `begin` has
 /// failed: it would be a transaction of its own, which is not `DEFERRABLE`. (The word has no other effect on a transaction that
-/// writes.) And `complete` fails if the claim is gone, by a division by zero, so that COMMIT rolls back.
+/// writes.) Behind a COMMIT of the body, `withdraw` changes nothing either: it would be a transaction of its own, and the next call
+/// would do once more what is committed. And `complete` fails if the claim is gone, by a division by zero, so that COMMIT rolls back.
 const POSTGRES: Statements = Statements {
     schema: SCHEMA_POSTGRES,
     schema_lock: Some("SELECT pg_advisory_xact_lock(7813577064262595585)"),
@@ -93,7 +94,7 @@ const POSTGRES: Statements = Statements {
     complete_without_record: "WITH done AS (UPDATE lockkit_once SET record = NULL WHERE operation = $1 AND run = $2 RETURNING run) \
                SELECT 1 / count(*) FROM done",
     sound: Some("SELECT 1"),
-    withdraw: "DELETE FROM lockkit_once WHERE operation = $1 AND run = $2",
+    withdraw: "DELETE FROM lockkit_once WHERE operation = $1 AND run = $2 AND current_setting('transaction_deferrable') = 'on'",
     sweep: "DELETE FROM lockkit_once WHERE operation IN (\
             SELECT operation FROM lockkit_once WHERE expires_at <= clock_timestamp() \
             ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)",

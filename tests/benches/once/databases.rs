@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use deadpool_postgres::{ClientWrapper, Config};
+use deadpool_postgres::Config;
 use lock_core::once::Database;
 use lock_tests::SqlServer;
 use rusqlite::Connection;
@@ -36,7 +36,7 @@ impl Bench for Sqlite {
 }
 
 impl Bench for Postgres {
-    async fn insert(connection: &mut ClientWrapper) {
+    async fn insert(connection: &mut Self::Connection) {
         let insert = connection.prepare_cached(INSERT).await.expect("a table");
         connection.execute(&insert, &[]).await.expect("a row");
     }

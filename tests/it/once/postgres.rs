@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use deadpool_postgres::{ClientWrapper, Config, Pool};
-use lock_core::once;
+use deadpool_postgres::{Config, Pool};
+use lock_core::once::{self, Database};
 use lock_tests::{Proxy, SqlServer};
 use tokio_postgres::NoTls;
 
@@ -57,7 +57,10 @@ impl Fixture for Fresh {
         pool(self.server.url())
     }
 
-    async fn execute(connection: &mut ClientWrapper, sql: &'static str) -> Result<(), String> {
+    async fn execute(
+        connection: &mut <Postgres as Database>::Connection,
+        sql: &'static str,
+    ) -> Result<(), String> {
         let done = connection.batch_execute(sql).await;
         done.map_err(|error| error.to_string())
     }
