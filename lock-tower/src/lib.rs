@@ -167,7 +167,8 @@
 //! 5. catch-panic and timeout, which turn a panic or a timeout into a response that releases the lock
 //!
 //! Two lock layers around one handler, on a router and on one of its routes, need two different keys.
-//! If both make the same key, every request is refused with 500, and the log says why.
+//! If both make the same key, every request is refused with 500, and the log says why. A timeout between the two
+//! ends the handler, because the outer layer [decides](Disconnect) whether it runs on.
 //!
 //! In axum the layer that is added last is the outermost. With [`Router::route_layer`][route_layer] or
 //! `Router::layer`, axum has matched the route before the layer runs. Around a whole `Router` it has

@@ -21,6 +21,9 @@ pub enum MissingKey {
 /// A request is dropped when its client disconnects or when a timeout outside of the layer ends it. The decision also
 /// applies to a handler that its layer [runs without a lock](crate::LockContext#requests-without-a-lock). A request of a
 /// method that is not locked is dropped as without the layer.
+///
+/// If one lock layer is inside of another, the outer one decides. So a timeout between the two ends the handler, as one
+/// inside of both does, because the outer lock is released then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disconnect {

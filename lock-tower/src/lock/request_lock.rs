@@ -149,6 +149,12 @@ impl SharedLock {
             .any(|shared| shared.handle.is_for(manager, key) && shared.handle.is_valid())
     }
 
+    /// Returns whether the request still has to release this lock or an outer one.
+    pub(crate) fn is_owned(&self) -> bool {
+        std::iter::successors(Some(self), |shared| shared.outer())
+            .any(|shared| shared.state().locks.is_some())
+    }
+
     /// Returns the lock of the next outer lock layer.
     pub(super) fn outer(&self) -> Option<&Self> {
         self.outer.as_deref()

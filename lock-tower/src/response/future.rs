@@ -274,6 +274,7 @@ where
     /// Starts the handler, which owns the request's locks from here on.
     fn run(self, locks: GrantedLocks) -> RunningHandler<Response<R>, S::Error> {
         let policy = Arc::clone(&self.policy);
+        let outer = LockContext::innermost_lock(self.request.extensions()).cloned();
         let lock = RequestLock::new(
             locks,
             &policy.locks,
@@ -281,13 +282,13 @@ where
             &policy.long_holds,
             policy.in_flight.enter(policy.telemetry),
             &self.request,
-            LockContext::innermost_lock(self.request.extensions()).cloned(),
+            outer.clone(),
         );
         if policy.has_waiters() {
             lock.shared().answers_waiters();
         }
         let shared = Arc::clone(lock.shared());
-        RunningHandler::new(self.start(lock), Some(shared), policy)
+        RunningHandler::new(self.start(lock), Some(shared), outer, policy)
     }
 
     /// Handles a request that was not granted its lock.
@@ -311,13 +312,16 @@ where
         let one_key = key.map(|key| OperationId::new(self.policy.locks.namespace(), [key]));
         // Without a key there is no error of the store.
         let operation = one_key.map(|one| self.operation.unwrap_or(one));
+        let outer = LockContext::innermost_lock(&parts.extensions).cloned();
         let context = LockContext::unlocked(&parts.extensions, operation);
         let context = self.policy.completed(context);
         parts.extensions.insert(context);
         self.request = Request::from_parts(parts, body);
         let policy = Arc::clone(&self.policy);
-        let running = Some(RunningHandler::new(self.start_unlocked(), None, policy));
-        FutureState::Handling { running }
+        let running = RunningHandler::new(self.start_unlocked(), None, outer, policy);
+        FutureState::Handling {
+            running: Some(running),
+        }
     }
 }
 

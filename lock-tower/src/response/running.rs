@@ -20,6 +20,8 @@ pub(super) struct RunningHandler<T, E> {
     pub(super) polled: bool,
     /// `None` if the request runs without a lock.
     lock: Option<Arc<SharedLock>>,
+    /// The lock of the next outer lock layer, if there is one.
+    outer: Option<Arc<SharedLock>>,
     pub(super) policy: Arc<Policy>,
 }
 
@@ -31,6 +33,7 @@ where
     pub(super) fn new(
         handler: BoxFuture<Handled<T, E>>,
         lock: Option<Arc<SharedLock>>,
+        outer: Option<Arc<SharedLock>>,
         policy: Arc<Policy>,
     ) -> Self {
         Self {
@@ -39,6 +42,7 @@ where
             spawn: |runtime, handler| drop(runtime.spawn(handler)),
             polled: false,
             lock,
+            outer,
             policy,
         }
     }
@@ -52,7 +56,11 @@ impl<T, E> RunningHandler<T, E> {
             return;
         }
         self.policy.telemetry.disconnected();
-        match (self.policy.disconnect, self.runtime) {
+        // This request is part of the handler of an outer layer. A timeout or the decision of that layer has ended
+        // that handler, so the outer lock is released next. A handler that runs on keeps this request alive.
+        let is_inside = self.outer.is_some_and(|outer| outer.is_owned());
+        let runtime = self.runtime.filter(|_| !is_inside);
+        match (self.policy.disconnect, runtime) {
             (Disconnect::RunToEnd, Some(runtime)) => (self.spawn)(&runtime, self.handler),
             // Without a runtime the handler cannot run on.
             (Disconnect::RunToEnd, None) | (Disconnect::Release, _) => {}

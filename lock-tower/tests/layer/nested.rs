@@ -4,7 +4,7 @@ use crate::common::*;
 use crate::log::ThisThread;
 use http::{Request, StatusCode};
 use lock_core::{LockManager, Wait};
-use lock_tower::{LockLayer, Outage, RejectionKind};
+use lock_tower::{Disconnect, LockLayer, Outage, RejectionKind};
 use tower::{Layer, ServiceExt, service_fn};
 
 fn keyed(locks: &LockManager, template: &str) -> LockLayer {
@@ -129,4 +129,68 @@ async fn a_lock_that_the_outer_handler_has_released_is_acquired_again() {
     }));
     assert_eq!(send(&outer, click("42")).await.status, StatusCode::OK);
     assert_eq!(store.taken(), 0);
+}
+
+/// The outer lock is released then, so the handler must not go on in a task of the inner layer.
+#[tokio::test]
+async fn a_handler_that_is_dropped_inside_of_an_outer_layer_does_not_run_on() {
+    for shadow in [false, true] {
+        for by_timeout in [true, false] {
+            let (locks, store) = embedded();
+            let [gate, timer] = [Gate::closed(), Gate::closed()];
+            let inner = keyed(&locks, "cart:<header.x-user-id>");
+            let inner = if shadow { inner.shadow() } else { inner };
+            let taken = locks.lock("cart:42").try_acquire().await.unwrap();
+            let taken = taken.filter(|_| shadow);
+            let (handler, after) = (inner.clone().layer(gated(&gate)), timer.clone());
+            let timed = service_fn(move |request| {
+                let (handler, after) = (handler.clone(), after.clone());
+                async move {
+                    tokio::select! {
+                        _ = handler.oneshot(request) => ok(StatusCode::OK),
+                        () = after.pass() => ok(StatusCode::REQUEST_TIMEOUT),
+                    }
+                }
+            });
+            let disconnect = match by_timeout {
+                true => Disconnect::RunToEnd,
+                false => Disconnect::Release,
+            };
+            let outer = keyed(&locks, "user:<header.x-user-id>").on_disconnect(disconnect);
+            let request = tokio::spawn(outer.layer(timed).oneshot(click("42")));
+            gate.entered(1).await;
+            if by_timeout {
+                timer.let_through(1);
+                let status = request.await.unwrap().unwrap().status();
+                assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
+            } else {
+                request.abort();
+                assert!(request.await.unwrap_err().is_cancelled());
+            }
+            gate.let_through(1);
+            assert_eq!(inner.in_flight().drain(PATIENCE).await, 0);
+            assert_eq!(gate.ended_so_far(), 0, "{shadow} {by_timeout}");
+            drop(taken);
+            all_released(&locks).await;
+            assert_eq!(store.taken(), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_handler_whose_client_leaves_runs_to_its_end_inside_of_two_locks() {
+    let (locks, store) = embedded();
+    let gate = Gate::closed();
+    let outer = keyed(&locks, "user:<header.x-user-id>");
+    let inner = keyed(&locks, "cart:<header.x-user-id>");
+    let service = outer.clone().layer(inner.layer(gated(&gate)));
+    let request = tokio::spawn(service.oneshot(click("42")));
+    gate.entered(1).await;
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
+    assert_eq!(store.taken(), 2);
+    gate.let_through(1);
+    assert_eq!(outer.in_flight().drain(PATIENCE).await, 0);
+    all_released(&locks).await;
+    assert_eq!((gate.ended_so_far(), store.taken()), (1, 0));
 }
