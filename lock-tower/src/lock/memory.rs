@@ -67,13 +67,13 @@ impl SharedLock {
         self.state().memory.in_database = true;
     }
 
-    /// Leaves a note at the fallback in place of the record, if the store has that record.
+    /// Leaves a note at the fallback in place of the record of the request, if the store has that record.
     ///
     /// If the lock was lost in an outage, the fallback alone knows that the request has run.
     pub(super) fn note_at(&self, fallback: Option<&LockGuard>) {
         let stored = matches!(self.handle.record_outcome(), Some(RecordOutcome::Stored));
         if let (true, Some(fallback)) = (stored, fallback)
-            && let Some(lifetime) = self.state().memory.lifetime
+            && let Some(lifetime) = self.state().memory.lifetime_of_record()
         {
             let _ = fallback.remember(IN_STORE, lifetime);
         }
@@ -118,6 +118,11 @@ impl Memory {
         return self.in_database;
         #[cfg(not(feature = "once"))]
         false
+    }
+
+    /// Returns the lifetime of the record that the release has sent. A cooldown is no such record.
+    fn lifetime_of_record(&self) -> Option<Duration> {
+        self.stored.and(self.lifetime)
     }
 
     /// Takes what is kept, when the release begins.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::common::{all_released, context, embedded, with_clock};
 use crate::replay::steps::*;
+use http::StatusCode;
 use lock_core::middleware::Forgotten;
 use lock_core::{ErrorKind, LockManager};
 use lock_tower::{Outage, RejectionKind, Replay};
@@ -150,6 +151,36 @@ async fn a_request_whose_answer_is_in_the_store_does_not_run_while_the_store_is_
         send(process, pay("")).await.is_replay("payment 1");
     }
     assert_eq!(runs.count(), 2);
+}
+
+#[tokio::test]
+async fn a_request_that_left_only_a_cooldown_in_the_store_runs_while_the_store_is_away() {
+    const SHORT: Duration = Duration::from_millis(20);
+    let (locks, store) = embedded();
+    let (runs, declined) = (Runs::default(), StatusCode::PAYMENT_REQUIRED);
+    let layer = paying(&locks, Replay::default())
+        .wait(Duration::from_millis(1))
+        .cooldown_with(move |head| match head.status == declined {
+            true => SHORT,
+            false => Duration::ZERO,
+        })
+        .on_outage(Outage::Fallback(LockManager::in_memory()));
+    let service = answering(&layer, move |_| {
+        let mut answer = created(&format!("payment {}", runs.begin()));
+        if runs.count() == 1 {
+            *answer.status_mut() = declined;
+        }
+        answer
+    });
+    send(&service, pay("")).await.is_first("payment 1");
+    store.fail(ErrorKind::Unavailable);
+    let second = loop {
+        let reply = send(&service, pay("")).await;
+        if reply.kind != Some(RejectionKind::CoolingDown) {
+            break reply;
+        }
+    };
+    second.is_first("payment 2");
 }
 
 #[tokio::test]
