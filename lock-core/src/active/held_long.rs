@@ -1,5 +1,6 @@
 //! Locks that are held for very long.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ pub trait LongHoldObserver: Send + Sync {
     /// Reports that the lock has been held for ten ttls, and again whenever the time has doubled.
     ///
     /// The keeper's thread calls it. It must not block, because that thread renews all locks of the
-    /// manager.
+    /// manager. The thread catches a panic, and logs it.
     fn on_long_hold(&self, held_for: Duration);
 }
 
@@ -19,8 +20,11 @@ pub(super) fn tell_held_long(watch: Option<Weak<dyn LongHoldObserver>>, held_for
     match watch {
         // The watcher may be gone; the lock is about to be released then.
         Some(watch) => {
-            if let Some(watch) = watch.upgrade() {
-                watch.on_long_hold(held_for);
+            let told = watch
+                .upgrade()
+                .map(|watch| catch_unwind(AssertUnwindSafe(move || watch.on_long_hold(held_for))));
+            if matches!(told, Some(Err(_))) {
+                tracing::error!("the observer of a lock that is held for long panicked");
             }
         }
         None => tracing::warn!(

@@ -60,3 +60,33 @@ fn a_lock_that_is_held_for_long_is_told_of_at_ten_ttls_and_whenever_that_has_dou
     }
     assert_eq!(*told.0.lock().expect("no panic"), [20, 40, 80, 160]);
 }
+
+struct Panics;
+
+impl LongHoldObserver for Panics {
+    fn on_long_hold(&self, _: Duration) {
+        panic!("the log is full");
+    }
+}
+
+/// The keeper's thread renews all locks of its manager.
+#[test]
+fn a_panic_of_the_observer_of_a_long_hold_does_not_reach_the_keeper() {
+    let clock = ManualClock::new();
+    let second = Duration::from_secs(1);
+    let lease = lease_on(&clock, LeaseOptions::new(second, true, None));
+    lease.ask(clock.now() + second);
+    assert!(lease.grant(clock.now(), FencingToken::new(1).expect("a token")));
+    let observer = Arc::new(Panics);
+    lease.watch(Arc::downgrade(&observer) as _);
+    let mut told = false;
+    for _ in 0..50 {
+        clock.advance(second / 4);
+        let now = clock.now();
+        match lease.poll(now) {
+            Action::HeldLong => told = true,
+            _ => assert!(!lease.renewed(now, Extended::Yes)),
+        }
+    }
+    assert!(told && lease.observe() == (Phase::Held, false));
+}

@@ -132,7 +132,7 @@ impl ManagerBuilder {
     /// the manager asks for each server, and all servers get credentials of the same provider.
     ///
     /// The future runs on the thread that renews all locks, in a tokio runtime. It must not block the thread. If it
-    /// fails, or takes longer than 10 s, new connections fail with `Unavailable`, whose source is the provider's
+    /// fails, panics, or takes longer than 10 s, new connections fail with `Unavailable`, whose source is the provider's
     /// error; its text should hold no secret. Credentials that no server has refused stay in use meanwhile. If a
     /// server refuses fresh credentials, the error is `Misconfigured`. So let the server accept a new password before
     /// it drops the old one.

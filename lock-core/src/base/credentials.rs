@@ -2,7 +2,10 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::BoxFuture;
@@ -108,9 +111,17 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// `Unavailable`, whose source is the error of the provider.
+    /// `Unavailable`, whose source is the error of the provider. A panic of the provider is an error too.
     pub(crate) async fn ask(&self) -> Result<Credentials, Error> {
-        (self.0)().await.map_err(|why| {
+        // A panic of the application's code would end the task of the keeper that asks, and with it its other work.
+        let mut given = None;
+        let given = poll_fn(|context| {
+            let polled =
+                AssertUnwindSafe(|| given.get_or_insert_with(&*self.0).as_mut().poll(context));
+            let panicked = |_| Poll::Ready(Err("the credentials provider panicked".into()));
+            catch_unwind(polled).unwrap_or_else(panicked)
+        });
+        given.await.map_err(|why| {
             let error = Error::unavailable(
                 "the credentials provider of `ManagerBuilder::credentials` failed; the error's source says why",
             );
@@ -138,5 +149,31 @@ impl fmt::Display for OfProvider {
 impl StdError for OfProvider {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> Result<Credentials, std::io::Error> {
+        panic!("no metadata service")
+    }
+
+    #[tokio::test]
+    async fn a_provider_that_panics_has_failed() {
+        let at_once = Provider::new(|| {
+            let token = token();
+            async { token }
+        });
+        let later = Provider::new(|| async {
+            crate::base::machine::sleep(Duration::from_millis(1)).await;
+            token()
+        });
+        for provider in [at_once, later] {
+            let error = provider.ask().await.expect_err("no credentials");
+            let source = error.source().expect("the provider's");
+            assert_eq!(source.to_string(), "the credentials provider panicked");
+        }
     }
 }
