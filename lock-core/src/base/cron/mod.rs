@@ -223,7 +223,11 @@ fn parse(expression: &str) -> Result<croner::Cron, Error> {
 }
 
 fn read(expression: &str, fields: &[&str]) -> Option<croner::Cron> {
-    if fields.len() != FIELDS.len() && !is_named(fields) {
+    let mut numbered = fields.iter().enumerate();
+    if !is_named(fields)
+        && (fields.len() != FIELDS.len()
+            || !numbered.all(|(index, field)| has_its_letters(index, field)))
+    {
         return None;
     }
     let both_days = [2, 4].into_iter().any(|day| {
@@ -236,6 +240,28 @@ fn read(expression: &str, fields: &[&str]) -> Option<croner::Cron> {
         .dom_and_dow(both_days)
         .build();
     parser.parse(expression).ok()
+}
+
+/// Returns whether the letters of a field belong there. croner takes the name of a day or a month for a number in each field.
+fn has_its_letters(index: usize, field: &str) -> bool {
+    // Behind `#` an `L` stands for a digit.
+    let field = field.to_uppercase().replace("#L", "#");
+    let is_one_of = |names: &str, part| names.split(' ').any(|name| name == part);
+    let mut parts = field
+        .split([',', '-', '/', '#', '+'])
+        .filter(|part| part.contains(char::is_alphabetic));
+    parts.all(|part| match index {
+        2 => is_one_of(
+            "L W LW",
+            part.trim_start_matches(|first: char| first.is_ascii_digit()),
+        ),
+        3 => is_one_of("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC", part),
+        4 => is_one_of(
+            "SUN MON TUE WED THU FRI SAT 0 1 2 3 4 5 6 7",
+            part.strip_suffix('L').unwrap_or(part),
+        ),
+        _ => false,
+    })
 }
 
 fn is_named(fields: &[&str]) -> bool {
