@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::api::guard::LockGuard;
 use crate::base::error::Error;
-use crate::engine::acquired::Acquired;
+use crate::engine::acquired::{Acquired, Collected};
 
 impl LockGuard {
     /// Goes on as a [reader](crate::LockRequest::read), so that other readers may enter.
@@ -45,7 +45,8 @@ impl LockGuard {
         let engine = Arc::clone(&self.engine);
         let share = engine.downgrade(&self.lease).await;
         let share = share.map_err(|error| error.with_key(&self.lease.key))?;
-        let reader = LockGuard::new(&engine, Acquired::FromTicket(share), Duration::ZERO);
+        let acquired = Acquired::FromSwap(Collected::of(&engine, &share));
+        let reader = LockGuard::new(&engine, acquired, Duration::ZERO);
         engine.let_in_readers(&reader.lease).await;
         Ok(reader)
     }

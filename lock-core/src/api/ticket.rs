@@ -8,7 +8,6 @@ use crate::api::manager::LockManager;
 use crate::base::error::Error;
 use crate::base::options::checked_pick_up_time;
 use crate::base::ticket::Ticket;
-use crate::engine::acquired::Acquired;
 
 impl LockHandle {
     /// Ends the lock in this process, and returns a ticket with which another process goes on with it.
@@ -96,9 +95,8 @@ impl LockManager {
     /// See [`LockHandle::ticket`].
     pub async fn resume(&self, ticket: Ticket) -> Result<LockGuard, Error> {
         let engine = self.engine();
-        let lease = engine.resume(&ticket).await;
-        let lease = lease.map_err(|error| error.with_key(&ticket.key))?;
-        let acquired = Acquired::FromTicket(lease);
+        let acquired = engine.resume(&ticket).await;
+        let acquired = acquired.map_err(|error| error.with_key(&ticket.key))?;
         Ok(LockGuard::new(engine, acquired, Duration::ZERO))
     }
 }

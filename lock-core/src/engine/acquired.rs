@@ -13,7 +13,8 @@ pub(crate) enum Acquired {
     FromTask(Handoff),
     /// The leases of several keys, the leader first.
     Several(Vec<Collected>),
-    FromTicket(Arc<ActiveLease>),
+    /// The lease that took the place of a ticket or of a writer.
+    FromSwap(Collected),
 }
 
 impl Acquired {
@@ -22,7 +23,7 @@ impl Acquired {
             Acquired::FromStore(attempt) => &attempt.lease,
             Acquired::FromTask(handoff) => handoff.lease(),
             Acquired::Several(leases) => leases[0].lease(),
-            Acquired::FromTicket(lease) => lease,
+            Acquired::FromSwap(lease) => lease.lease(),
         }
     }
 
@@ -32,12 +33,12 @@ impl Acquired {
             Acquired::FromStore(attempt) => attempt.settle(),
             Acquired::FromTask(handoff) => handoff.has_a_guard(),
             Acquired::Several(leases) => leases.into_iter().for_each(Collected::settle),
-            Acquired::FromTicket(_) => {}
+            Acquired::FromSwap(lease) => lease.settle(),
         }
     }
 }
 
-/// One lease of a lock of several keys. Dropped before the lock has a guard, it is given back like a dropped guard.
+/// A held lease of a lock that has no guard yet. Dropped before it has one, it is given back like a dropped guard.
 pub(crate) struct Collected {
     engine: Arc<Engine>,
     lease: Arc<ActiveLease>,
@@ -46,13 +47,17 @@ pub(crate) struct Collected {
 
 impl Collected {
     pub(super) fn new(engine: &Arc<Engine>, acquired: Acquired) -> Self {
+        let collected = Self::of(engine, acquired.lease());
+        acquired.settle();
+        collected
+    }
+
+    pub(crate) fn of(engine: &Arc<Engine>, lease: &Arc<ActiveLease>) -> Self {
         // Counts like a guard, because `drain` waits for it.
         engine.keeper.guard_made();
-        let lease = Arc::clone(acquired.lease());
-        acquired.settle();
         Self {
             engine: Arc::clone(engine),
-            lease,
+            lease: Arc::clone(lease),
             has_a_guard: false,
         }
     }

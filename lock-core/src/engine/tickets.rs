@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
+use super::acquired::{Acquired, Collected};
 use super::ending::swap::OpenSwap;
 use crate::active::{ActiveLease, Detached};
 use crate::base::clock::Moment;
@@ -144,10 +145,7 @@ impl Engine {
     }
 
     /// Replaces a ticket by a lease of this process, and returns the lease.
-    pub(crate) async fn resume(
-        self: &Arc<Self>,
-        ticket: &Ticket,
-    ) -> Result<Arc<ActiveLease>, Error> {
+    pub(crate) async fn resume(self: &Arc<Self>, ticket: &Ticket) -> Result<Acquired, Error> {
         self.check_swaps()?;
         if self.queue.is_draining() {
             return Err(Error::draining());
@@ -167,10 +165,12 @@ impl Engine {
         let swapping = self.queue.swaps_in(&lease);
         match open.answer(lane, Moment::FAR).await {
             Ok(Ended::Yes) if lease.grant(sent, ticket.fence) => {
+                // Before the swap counts no more, because `drain` waits for the one or the other.
+                let acquired = Acquired::FromSwap(Collected::of(self, &lease));
                 open.needs_no_undoing();
                 swapping.granted(&lease);
                 self.keeper.arm(&lease);
-                Ok(lease)
+                Ok(acquired)
             }
             Ok(Ended::Yes) => Err(Error::unavailable(
                 "the store's answer came after the ttl had run out; the lock is given back",

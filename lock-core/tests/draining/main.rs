@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use lock_core::{Drained, LockManager};
+use lock_core::{Drained, Error, LockGuard, LockManager};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -17,6 +17,8 @@ struct DrainsAtTheGrant {
     locks: LockManager,
     drained: Arc<Mutex<Option<Drained>>>,
     spans: AtomicU64,
+    /// The name of a span that also begins a drain.
+    at: &'static str,
 }
 
 impl DrainsAtTheGrant {
@@ -48,7 +50,11 @@ impl Subscriber for DrainsAtTheGrant {
         true
     }
 
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        // A guard opens it before it counts.
+        if span.metadata().name() == self.at {
+            self.drain();
+        }
         Id::from_u64(1 + self.spans.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -66,29 +72,50 @@ impl Subscriber for DrainsAtTheGrant {
     fn exit(&self, _: &Id) {}
 }
 
-#[test]
-fn a_drain_between_a_grant_and_its_guard_waits_for_the_guard() {
-    let locks = LockManager::in_memory();
+/// Takes a lock while a drain comes between its grant and its guard.
+fn drains(
+    locks: &LockManager,
+    at: &'static str,
+    taking: impl Future<Output = Result<LockGuard, Error>>,
+) {
     let drained = Arc::new(Mutex::new(None));
     let subscriber = DrainsAtTheGrant {
         locks: locks.clone(),
         drained: Arc::clone(&drained),
         spans: AtomicU64::new(0),
+        at,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let guard = tracing::subscriber::with_default(subscriber, || {
-        runtime.block_on(locks.lock("order:42").acquire()).unwrap()
-    });
-    let drained = drained
-        .lock()
-        .unwrap()
-        .take()
-        .expect("the acquire notes its grant");
+    let guard = tracing::subscriber::with_default(subscriber, || runtime.block_on(taking).unwrap());
+    let drained = drained.lock().unwrap().take().expect("a drain");
     assert_eq!(drained.held(), 1, "the process holds a lock: {drained:?}");
     drop(guard);
     let left = runtime.block_on(locks.drain(Duration::from_secs(10)));
     assert!(left.is_complete(), "{left:?}");
+}
+
+#[test]
+fn a_drain_between_a_grant_and_its_guard_waits_for_the_guard() {
+    let locks = LockManager::in_memory();
+    drains(&locks, "", async { locks.lock("order:42").acquire().await });
+}
+
+#[test]
+fn a_drain_between_the_answer_to_a_ticket_and_its_guard_waits_for_the_guard() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let store = "memory:draining";
+    let (first, locks) = runtime.block_on(async {
+        (
+            LockManager::connect(store).await.unwrap(),
+            LockManager::connect(store).await.unwrap(),
+        )
+    });
+    let ticket = runtime.block_on(async {
+        let guard = first.lock("order:42").acquire().await.unwrap();
+        guard.ticket(Duration::from_secs(60)).await.unwrap()
+    });
+    drains(&locks, "lock.hold", locks.resume(ticket));
 }
