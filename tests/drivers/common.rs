@@ -1,6 +1,9 @@
 //! The databases of the suite, by whichever sqlx the package has.
 
+use std::future::poll_fn;
 use std::path::PathBuf;
+use std::pin::pin;
+use std::task::Poll;
 
 use lock_core::once::{self, Claimed, Tx};
 use lock_tests::SqlServer;
@@ -116,17 +119,12 @@ async fn a_failed_transaction_cannot_complete() {
 #[tokio::test]
 async fn the_connection_is_usable_after_sqlite_has_rolled_back_unseen() {
     let fixture = FreshSqlite::start().await;
-    let one = PoolOptions::new().max_connections(1);
-    let options = SqliteConnectOptions::new().filename(fixture.folder.path().join("db"));
-    let db = Sqlite(one.connect_lazy_with(options));
+    let db = one_connection(&fixture);
     for _ in 0..3 {
         let mut tx = Tx::begin(&db).await.expect("a usable connection");
         let own = claim("k");
         assert_eq!(tx.claim(&own).await.expect("an answer"), Claimed::Granted);
-        let twice = "INSERT INTO effects VALUES ('twice'); INSERT OR ROLLBACK INTO effects VALUES ('twice')";
-        FreshSqlite::execute(&mut tx, twice)
-            .await
-            .expect_err("a unique column");
+        rolled_back_by_sqlite(&mut tx).await;
         assert!(
             tx.complete(&own, None)
                 .await
@@ -139,6 +137,63 @@ async fn the_connection_is_usable_after_sqlite_has_rolled_back_unseen() {
         .await
         .expect("granted");
     assert_eq!(fixture.effects().await, 1);
+}
+
+/// sqlx would give such a connection to the pool as one with an open transaction.
+#[tokio::test]
+async fn the_connection_is_usable_after_a_transaction_that_sqlite_has_ended_is_dropped() {
+    let fixture = FreshSqlite::start().await;
+    let db = one_connection(&fixture);
+    for end in ["completed", "committed", "dropped", "dropped in its commit"] {
+        let mut tx = Tx::begin(&db).await.expect(end);
+        let own = claim(end);
+        assert_eq!(tx.claim(&own).await.expect(end), Claimed::Granted);
+        match end {
+            "completed" => {
+                rolled_back_by_sqlite(&mut tx).await;
+                let completed = tx.complete_and_commit(&own, None).await;
+                assert!(completed.expect_err(end).is_invalid());
+            }
+            "committed" => {
+                tx.complete(&own, None).await.expect("its own");
+                rolled_back_by_sqlite(&mut tx).await;
+                let committed = tx.commit().await;
+                assert!(committed.expect_err(end).is_outcome_unknown());
+            }
+            "dropped" => rolled_back_by_sqlite(&mut tx).await,
+            _ => {
+                tx.complete(&own, None).await.expect("its own");
+                let mut commit = pin!(tx.commit());
+                let _ = poll_fn(|context| Poll::Ready(commit.as_mut().poll(context))).await;
+            }
+        }
+    }
+    done::<FreshSqlite>(&db, &claim("k"), None)
+        .await
+        .expect("granted");
+    let mut plain = db.0.begin().await.expect("a usable connection");
+    plain
+        .execute("INSERT INTO effects VALUES ('plain')")
+        .await
+        .expect("a row");
+    plain.commit().await.expect("an answer");
+    drop(db);
+    assert_eq!(fixture.effects().await, 2);
+}
+
+/// Returns a pool in which each transaction has the connection of the last one.
+fn one_connection(fixture: &FreshSqlite) -> Sqlite {
+    let one = PoolOptions::new().max_connections(1);
+    let options = SqliteConnectOptions::new().filename(fixture.folder.path().join("db"));
+    Sqlite(one.connect_lazy_with(options))
+}
+
+/// Fails a statement in such a way that SQLite rolls the whole transaction back.
+async fn rolled_back_by_sqlite(tx: &mut Tx<Sqlite>) {
+    let twice =
+        "INSERT INTO effects VALUES ('twice'); INSERT OR ROLLBACK INTO effects VALUES ('twice')";
+    let failed = FreshSqlite::execute(tx, twice).await;
+    failed.expect_err("a unique column");
 }
 
 /// A database that says no is told apart from one that says nothing.

@@ -34,6 +34,43 @@ macro_rules! once_sqlx {
                 <Driver as ::sqlx::Database>::NAME == "SQLite"
             }
 
+            type Open = ::sqlx::Transaction<'static, Driver>;
+
+            /// Owns a transaction, and rolls it back when it is dropped.
+            pub struct Tx(::core::option::Option<Open>);
+
+            const OPEN: &str = "only its end takes the transaction";
+
+            impl Tx {
+                fn connection(&mut self) -> &mut Connection {
+                    self.0.as_mut().expect(OPEN)
+                }
+
+                fn take(mut self) -> Open {
+                    self.0.take().expect(OPEN)
+                }
+            }
+
+            impl Drop for Tx {
+                fn drop(&mut self) {
+                    match self.0.take() {
+                        ::core::option::Option::Some(open) if is_sqlite() => {
+                            $crate::once::in_background(roll_back(open));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+
+            /// Rolls back, also where SQLite has done so by itself, for example because the disk is full. sqlx does not see that.
+            /// Its own ROLLBACK would then fail, and the connection would stay in the pool as one with an open transaction.
+            async fn roll_back(mut open: Open) -> ::core::result::Result<(), ::sqlx::Error> {
+                if is_sqlite() {
+                    let _ = ::sqlx::query::<Driver>("BEGIN").execute(&mut *open).await;
+                }
+                open.rollback().await
+            }
+
             fn bound(
                 statement: &'static str,
                 values: &[Value<'_>],
@@ -68,7 +105,7 @@ macro_rules! once_sqlx {
             }
 
             impl Database for $name {
-                type Tx = ::sqlx::Transaction<'static, Driver>;
+                type Tx = Tx;
                 type Connection = Connection;
                 type Error = ::sqlx::Error;
 
@@ -80,7 +117,8 @@ macro_rules! once_sqlx {
                     &self,
                     statement: &'static str,
                 ) -> ::core::result::Result<Self::Tx, Self::Error> {
-                    self.0.begin_with(statement).await
+                    let open = self.0.begin_with(statement).await?;
+                    ::core::result::Result::Ok(Tx(::core::option::Option::Some(open)))
                 }
 
                 async fn read(
@@ -96,7 +134,7 @@ macro_rules! once_sqlx {
                     statement: &'static str,
                     values: &[Value<'_>],
                 ) -> ::core::result::Result<::core::option::Option<Row>, Self::Error> {
-                    one(&mut **tx, statement, values).await
+                    one(tx.connection(), statement, values).await
                 }
 
                 async fn execute(
@@ -105,29 +143,31 @@ macro_rules! once_sqlx {
                     values: &[Value<'_>],
                 ) -> ::core::result::Result<u64, Self::Error> {
                     let query = bound(statement, values);
-                    let done = ::sqlx::Executor::execute(&mut **tx, query).await?;
+                    let done = ::sqlx::Executor::execute(tx.connection(), query).await?;
                     ::core::result::Result::Ok(done.rows_affected())
                 }
 
                 fn connection(tx: &mut Self::Tx) -> &mut Self::Connection {
-                    &mut **tx
+                    tx.connection()
                 }
 
                 fn connection_ref(tx: &Self::Tx) -> &Self::Connection {
-                    &**tx
+                    tx.0.as_ref().expect(OPEN)
                 }
 
-                async fn commit(tx: Self::Tx) -> ::core::result::Result<(), Self::Error> {
-                    tx.commit().await
-                }
-
-                async fn rollback(mut tx: Self::Tx) -> ::core::result::Result<(), Self::Error> {
-                    if is_sqlite() {
-                        // SQLite may have rolled back by itself, which sqlx does not see. Its own ROLLBACK would then fail,
-                        // and the connection would stay in the pool as one with an open transaction.
-                        let _ = ::sqlx::query::<Driver>("BEGIN").execute(&mut *tx).await;
+                async fn commit(mut tx: Self::Tx) -> ::core::result::Result<(), Self::Error> {
+                    if !is_sqlite() {
+                        return tx.take().commit().await;
                     }
-                    tx.rollback().await
+                    // sqlx would count the transaction as open for ever where COMMIT fails. It does not see this COMMIT.
+                    let commit = ::sqlx::query::<Driver>("COMMIT");
+                    let committed = commit.execute(tx.connection()).await;
+                    let _ = roll_back(tx.take()).await;
+                    committed.map(drop)
+                }
+
+                async fn rollback(tx: Self::Tx) -> ::core::result::Result<(), Self::Error> {
+                    roll_back(tx.take()).await
                 }
 
                 fn code<'a>(

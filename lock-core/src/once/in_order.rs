@@ -1,8 +1,21 @@
-//! Two statements on their way to the server at once.
+//! Helps the implementations of `Database` to send two statements at once, and to end a transaction that is dropped.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
+
+use crate::base::machine;
+
+/// Runs a future behind the drop of its owner. Without a runtime it is dropped.
+#[doc(hidden)]
+pub fn in_background<F>(future: F)
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    if machine::runtime().is_some() {
+        drop(machine::spawn(future));
+    }
+}
 
 /// Sends the second statement before the first one is answered. A driver sends a statement when its future is first polled.
 ///

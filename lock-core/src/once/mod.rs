@@ -69,7 +69,7 @@ mod tx;
 pub use admin::{check, create_table, forget, sweep};
 pub use claim::{Claim, Claimed, Found, Settled, peek};
 pub use database::{CommitError, Database, Dialect, Row, Value};
-pub use in_order::in_order;
+pub use in_order::{in_background, in_order};
 #[cfg(feature = "idempotent")]
 pub use run::{Memory, retry, run};
 pub use statements::{SCHEMA_POSTGRES, SCHEMA_SQLITE};
