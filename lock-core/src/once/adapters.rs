@@ -17,6 +17,10 @@
 ///
 /// A nested transaction of sqlx (a savepoint) must end before the transaction does. If it is leaked with `mem::forget`, `commit`
 /// releases the savepoint only.
+///
+/// On PostgreSQL, do not drop the future of a nested `begin()`, as a timeout or a `select!` around a part of the body may do. sqlx 0.8
+/// and 0.9 then roll back the whole transaction and report no error. Each later statement is committed by itself. Put the
+/// timeout around the call of the kit.
 #[macro_export]
 macro_rules! once_sqlx {
     ($(#[$attribute:meta])* $vis:vis struct $name:ident($database:path)) => {
