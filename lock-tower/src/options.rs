@@ -102,6 +102,10 @@ pub enum Outage {
     /// duplicate of a request whose answer is in the store gets 503, if this process ran that request. In another
     /// process it runs again.
     ///
+    /// [`LockManager::forget`] at the store frees a key in this process, too, if the store has confirmed the release
+    /// of the request within [`release_timeout`](crate::LockLayer::release_timeout). Otherwise, and for a cooldown of
+    /// [several keys](crate::LockLayer::and), forget the key at this manager, too.
+    ///
     /// Drain this manager at shutdown, too.
     Fallback(LockManager),
 }

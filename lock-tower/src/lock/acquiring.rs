@@ -8,8 +8,8 @@
 //!
 //! # Why it takes the store's lock first
 //!
-//! While the store answers, it alone knows which answers are recorded, and which are forgotten. The fallback has a note
-//! instead of such an answer. It keeps a request from running again while the store is away.
+//! While the store answers, it alone knows which answers are recorded, which keys cool down, and which of both are
+//! forgotten. The fallback has a note instead. It keeps a request from running again while the store is away.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,6 +18,7 @@ use std::task::{Context, Poll};
 use lock_core::{Acquire, Error, ErrorKind, LockGuard, LockKey, LockManager, LockRequest};
 
 use super::BoxFuture;
+use crate::rejection::COOLDOWN_IN_STORE;
 
 /// The locks that one request was granted.
 pub(crate) struct GrantedLocks {
@@ -56,7 +57,15 @@ impl Future for Acquiring {
 }
 
 /// The record of the fallback for a request whose answer is in the store. No other record of the kit has these bytes.
-pub(super) const IN_STORE: &[u8] = &[0, 0];
+pub(super) const ANSWER_IN_STORE: &[u8] = &[0, 0];
+
+/// Returns whether a refusal of the fallback says only what the store said, when it confirmed a release.
+fn is_note(refusal: &Error) -> bool {
+    let notes = [ANSWER_IN_STORE, COOLDOWN_IN_STORE];
+    refusal
+        .record()
+        .is_some_and(|record| notes.contains(&record))
+}
 
 /// Acquires the store's lock and then the fallback's.
 ///
@@ -76,15 +85,15 @@ pub(crate) async fn acquire_both(
                     fallback: None,
                     fell_back: true,
                 }),
-                Err(error) if error.record() == Some(IN_STORE) => Err(outage),
+                Err(error) if error.record() == Some(ANSWER_IN_STORE) => Err(outage),
                 Err(error) => Err(error),
             };
         }
         Err(error) => return Err(error),
     };
     let fallback = match fallback.acquire().await {
-        // The store has no record, so the note is out of date.
-        Err(error) if error.record() == Some(IN_STORE) => {
+        // The store has granted the key, so the note is out of date.
+        Err(error) if is_note(&error) => {
             let key = error.key().map(LockKey::exact).ok_or(error)?;
             local.forget(key).await?;
             again.acquire().await

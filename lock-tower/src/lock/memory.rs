@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use lock_core::LockGuard;
 use lock_core::middleware::RecordOutcome;
 
-use super::acquiring::IN_STORE;
 use super::{GrantedLocks, SharedLock};
 use crate::options::Remember;
 use crate::rejection::DONE;
@@ -67,18 +65,6 @@ impl SharedLock {
         self.state().memory.in_database = true;
     }
 
-    /// Leaves a note at the fallback in place of the record of the request, if the store has that record.
-    ///
-    /// If the lock was lost in an outage, the fallback alone knows that the request has run.
-    pub(super) fn note_at(&self, fallback: Option<&LockGuard>) {
-        let stored = matches!(self.handle.record_outcome(), Some(RecordOutcome::Stored));
-        if let (true, Some(fallback)) = (stored, fallback)
-            && let Some(lifetime) = self.state().memory.lifetime_of_record()
-        {
-            let _ = fallback.remember(IN_STORE, lifetime);
-        }
-    }
-
     /// Reports what has become of the record.
     pub(super) fn report_record(&self) {
         let Some((kept, bytes)) = self.state().memory.stored.take() else {
@@ -120,11 +106,6 @@ impl Memory {
         false
     }
 
-    /// Returns the lifetime of the record that the release has sent. A cooldown is no such record.
-    fn lifetime_of_record(&self) -> Option<Duration> {
-        self.stored.and(self.lifetime)
-    }
-
     /// Takes what is kept, when the release begins.
     pub(super) fn take(&mut self) -> Option<Kept> {
         let done = || match self.decided {
@@ -146,12 +127,19 @@ impl Kept {
         }
     }
 
+    pub(super) fn lifetime(&self) -> Duration {
+        match self {
+            Self::Done(lifetime) | Self::Answer(_, lifetime) => *lifetime,
+        }
+    }
+
     /// Tells the guards what their release leaves behind.
     pub(super) fn leave_at(&self, locks: &GrantedLocks) {
-        let (record, lifetime) = match self {
-            Self::Done(lifetime) => (DONE, *lifetime),
-            Self::Answer(record, lifetime) => (&**record, *lifetime),
+        let record = match self {
+            Self::Done(_) => DONE,
+            Self::Answer(record, _) => record,
         };
+        let lifetime = self.lifetime();
         for guard in std::iter::once(&locks.guard).chain(&locks.fallback) {
             // The record takes the place of the cooldown, which counts if the record cannot be left.
             guard.cooldown(lifetime);

@@ -8,15 +8,19 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::Request;
-use lock_core::middleware::LongHoldObserver;
+use lock_core::middleware::{LongHoldObserver, RecordOutcome};
 use lock_core::{
     Error, KeptLock, LockGuard, LockHandle, LockKey, LockManager, OperationId, Ticket,
 };
+use tokio::runtime::Handle;
 
 use super::GrantedLocks;
 #[cfg(feature = "replay")]
-use super::memory::Memory;
-use super::waiters::cool_down_and_answer;
+use super::acquiring::ANSWER_IN_STORE;
+#[cfg(feature = "replay")]
+use super::memory::{Kept, Memory};
+use super::waiters::{DAY, cool_down_and_answer};
+use crate::rejection::COOLDOWN_IN_STORE;
 use crate::telemetry::{Endpoint, LongHolds, OpenRequest, Telemetry};
 
 /// Owns the lock of a request, and releases it when it is dropped.
@@ -51,6 +55,8 @@ pub(super) struct LockState {
     requested: Option<Duration>,
     /// Requests wait for this lock, and a cooldown answers them.
     has_waiters: bool,
+    /// The record that the fallback has when the store has confirmed the release, and its lifetime.
+    note: (&'static [u8], Duration),
     /// The outcome of the release was reported.
     reported: bool,
     #[cfg(feature = "replay")]
@@ -80,6 +86,7 @@ impl RequestLock {
                 by_rule: None,
                 requested: None,
                 has_waiters: false,
+                note: (COOLDOWN_IN_STORE, Duration::ZERO),
                 reported: false,
                 #[cfg(feature = "replay")]
                 memory: Memory::default(),
@@ -134,7 +141,14 @@ impl Drop for RequestLock {
     fn drop(&mut self) {
         // The guards release in the background, with the cooldown that counts at this moment.
         if let Some(locks) = self.shared.take() {
-            drop(locks);
+            match Handle::try_current() {
+                // The fallback has to know whether the store has confirmed the release.
+                Ok(runtime) if locks.fallback.is_some() => {
+                    let shared = Arc::clone(&self.shared);
+                    runtime.spawn(async move { shared.end(locks, None).await });
+                }
+                _ => drop(locks),
+            }
             self.shared.report("background");
         }
     }
@@ -222,15 +236,10 @@ impl SharedLock {
         // The next request may run, so nothing is remembered of this one.
         #[cfg(feature = "replay")]
         self.state().memory.forget_all();
-        let Some(GrantedLocks {
-            guard, fallback, ..
-        }) = self.take()
-        else {
-            return Ok(());
-        };
-        let released = guard.release().await;
-        release_fallback(fallback).await;
-        released
+        match self.take() {
+            Some(locks) => self.end(locks, None).await.unwrap_or(Ok(())),
+            None => Ok(()),
+        }
     }
 
     /// Releases the lock, waits at most `timeout` for the store to confirm it, and reports the outcome.
@@ -249,17 +258,45 @@ impl SharedLock {
     ///
     /// The release then goes on in the background.
     async fn release_within(&self, timeout: Duration) -> Option<Result<(), Error>> {
-        let Some(GrantedLocks {
+        match self.take() {
+            Some(locks) => self.end(locks, Some(timeout)).await,
+            None => Some(Ok(())),
+        }
+    }
+
+    /// Releases the locks. Without a `timeout` it waits as long as the manager does.
+    async fn end(
+        &self,
+        locks: GrantedLocks,
+        timeout: Option<Duration>,
+    ) -> Option<Result<(), Error>> {
+        let GrantedLocks {
             guard, fallback, ..
-        }) = self.take()
-        else {
-            return Some(Ok(()));
+        } = locks;
+        let released = match timeout {
+            Some(timeout) => guard.release_within(timeout).await,
+            None => Some(guard.release().await),
         };
-        let released = guard.release_within(timeout).await;
-        #[cfg(feature = "replay")]
-        self.note_at(fallback.as_ref());
+        if let Some(fallback) = &fallback {
+            self.note_at(fallback, matches!(released, Some(Ok(()))));
+        }
         release_fallback(fallback).await;
         released
+    }
+
+    /// Leaves a note at the fallback in place of the record or the cooldown, if the store has that.
+    ///
+    /// If the lock was lost in an outage, the fallback alone knows that the request has run.
+    fn note_at(&self, fallback: &LockGuard, released: bool) {
+        let confirmed = match self.handle.record_outcome() {
+            Some(outcome) => outcome == RecordOutcome::Stored,
+            None => released,
+        };
+        let (note, lifetime) = self.state().note;
+        if confirmed {
+            // Without a cooldown the lifetime is zero, so there is no record.
+            let _ = fallback.remember(note, lifetime);
+        }
     }
 
     /// Has a cooldown of this lock answer the requests that wait for it.
@@ -304,6 +341,11 @@ impl SharedLock {
         let locks = state.locks.take()?;
         #[cfg(feature = "replay")]
         let kept = state.memory.take();
+        state.note = (COOLDOWN_IN_STORE, cooldown.min(DAY));
+        #[cfg(feature = "replay")]
+        if let Some(lifetime) = kept.as_ref().map(Kept::lifetime) {
+            state.note = (ANSWER_IN_STORE, lifetime);
+        }
         drop(state);
         self.telemetry.held(self.handle.held_for());
         for guard in std::iter::once(&locks.guard).chain(&locks.fallback) {

@@ -11,7 +11,7 @@ use lock_core::LockGuard;
 use crate::rejection::COOLDOWN;
 
 /// The longest cooldown.
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Keeps the key taken after the release, and answers the waiters when the release begins.
 pub(super) fn cool_down_and_answer(guard: &LockGuard, cooldown: Duration) {

@@ -13,6 +13,14 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// The record of a cooldown. No other record of the kit has these bytes: that of an answer begins with its version.
 pub(crate) const COOLDOWN: &[u8] = &[0];
 
+/// The record of a cooldown at the fallback, if the store knows of that cooldown.
+pub(crate) const COOLDOWN_IN_STORE: &[u8] = &[0, 1];
+
+/// Returns whether a record is that of a cooldown.
+pub(crate) fn is_cooldown(record: &[u8]) -> bool {
+    [COOLDOWN, COOLDOWN_IN_STORE].contains(&record)
+}
+
 /// The record of a request that is done, of which nothing else is known.
 ///
 /// The embedded store empties the oldest records when they are too many, so that they say the same.
@@ -52,7 +60,7 @@ impl From<&Error> for Rejection {
 ///
 /// The record may be the answer to a request that cannot be repeated, of a layer or of another program.
 fn is_done(error: &Error) -> bool {
-    let is_record = error.record().is_some_and(|record| record != COOLDOWN);
+    let is_record = error.record().is_some_and(|record| !is_cooldown(record));
     is_record || error.code() == "lock_done"
 }
 

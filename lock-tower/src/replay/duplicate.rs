@@ -14,7 +14,7 @@ use crate::key::RequestBody;
 use crate::lock::{BoxFuture, Replayed};
 use crate::policy::Policy;
 use crate::record::{Fingerprint, Record, Sealing};
-use crate::rejection::{COOLDOWN, DONE, Rejection, RejectionKind};
+use crate::rejection::{DONE, Rejection, RejectionKind, is_cooldown};
 use crate::response::ReadyBody;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -36,7 +36,7 @@ where
     let (false, Some(bytes), Some(rules)) = (policy.shadow, error.record(), &policy.replay) else {
         return Err(request);
     };
-    if [COOLDOWN, DONE].contains(&bytes) {
+    if is_cooldown(bytes) || bytes == DONE {
         return Err(request);
     }
     let name = lock_name(policy, error.key().unwrap_or_default());

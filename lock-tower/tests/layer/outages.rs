@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::common::*;
 use http::StatusCode;
-use lock_core::{ErrorKind, LockManager};
+use lock_core::middleware::Forgotten;
+use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tower::{LockLayer, Outage, RejectionKind};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -185,6 +186,23 @@ async fn in_an_outage_longer_than_the_ttl_a_handler_that_still_runs_keeps_others
     );
     gate.let_through(1);
     assert_eq!(first.await.unwrap().unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_cooldown_that_is_forgotten_in_the_store_is_over_in_the_process_too() {
+    let (locks, _) = embedded();
+    for wait in [Wait::None, Wait::Forever] {
+        let local = LockManager::in_memory();
+        let layer = guarded(&locks, &local).cooldown(HOUR).wait(wait);
+        let service = layer.clone().layer(answers(StatusCode::OK));
+        for _ in 0..2 {
+            assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+            let refused = send(&service, click("42")).await;
+            assert_eq!(refused.kind(), Some(RejectionKind::CoolingDown));
+            let key = layer.key_of(click("42")).await.unwrap();
+            assert_eq!(locks.forget(key).await.unwrap(), Forgotten::Yes);
+        }
+    }
 }
 
 #[tokio::test]

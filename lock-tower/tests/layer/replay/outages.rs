@@ -4,12 +4,12 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{all_released, context, embedded, with_clock};
+use crate::common::{PATIENCE, all_released, context, embedded, with_clock};
 use crate::replay::steps::*;
 use http::StatusCode;
 use lock_core::middleware::Forgotten;
 use lock_core::{ErrorKind, LockManager};
-use lock_tower::{Outage, RejectionKind, Replay};
+use lock_tower::{Outage, RejectionKind, ReleaseAt, Replay};
 use tower::{Layer, service_fn};
 
 #[tokio::test]
@@ -58,10 +58,19 @@ async fn a_fallback_records_where_its_locks_are() {
 
 #[tokio::test]
 async fn a_fallback_changes_no_answer_while_the_store_answers() {
+    for release_at in [ReleaseAt::Head, ReleaseAt::BodyEnd] {
+        changes_no_answer(release_at).await;
+    }
+}
+
+async fn changes_no_answer(release_at: ReleaseAt) {
     let (locks, _) = embedded();
     let runs = Runs::default();
     let [a, b] = [LockManager::in_memory(), LockManager::in_memory()].map(|local| {
-        let layer = paying(&locks, Replay::default()).on_outage(Outage::Fallback(local));
+        let layer = paying(&locks, Replay::default())
+            .release_at(release_at)
+            .wait(PATIENCE) // for the release behind the last byte
+            .on_outage(Outage::Fallback(local));
         layer.layer(numbered(&runs))
     });
     send(&a, pay("")).await.is_first("payment 1");
