@@ -273,11 +273,10 @@ impl Error {
 
     #[cfg(feature = "once")]
     pub(crate) fn outcome_unknown() -> Self {
-        let mut error = Self::unavailable(
+        Self::unavailable(
             "the database did not answer a COMMIT, so it is unknown whether the work is done; do the same operation again",
-        );
-        error.0.detail = Detail::OutcomeUnknown;
-        error
+        )
+        .with_detail(Detail::OutcomeUnknown)
     }
 
     pub(crate) fn draining() -> Self {
@@ -306,8 +305,12 @@ impl Error {
             "all permits of the lock are taken; try again later",
         );
         error.0.retry_after = remaining;
-        error.0.detail = Detail::Full;
-        error
+        error.with_detail(Detail::Full)
+    }
+
+    fn with_detail(mut self, detail: Detail) -> Self {
+        self.0.detail = detail;
+        self
     }
 
     pub(crate) fn with_record(mut self, record: &Arc<StoredRecord>) -> Self {
@@ -318,12 +321,11 @@ impl Error {
     /// The work for the key is done, and its result is not kept.
     #[cfg(feature = "idempotent")]
     pub(crate) fn done() -> Self {
-        let mut error = Self::new(
+        Self::new(
             ErrorKind::Busy,
             "the work for this key is done, and its result is not kept; only its first caller has got it",
-        );
-        error.0.detail = Detail::Done;
-        error
+        )
+        .with_detail(Detail::Done)
     }
 
     #[cfg(all(feature = "idempotent", feature = "once"))]
@@ -336,11 +338,10 @@ impl Error {
     /// An open transaction has claimed the work.
     #[cfg(all(feature = "idempotent", feature = "once"))]
     pub(crate) fn claimed() -> Self {
-        let mut error = Self::busy(false, None);
-        error.0.message = Cow::Borrowed(
+        Self::new(
+            ErrorKind::Busy,
             "another transaction works on this key and is still open; try again later",
-        );
-        error
+        )
     }
 
     pub(crate) fn lost(message: &'static str) -> Self {
@@ -348,12 +349,7 @@ impl Error {
     }
 
     pub(crate) fn max_hold() -> Self {
-        let mut error = Self::new(
-            ErrorKind::Lost,
-            "the lock reached its max_hold and was given up",
-        );
-        error.0.detail = Detail::MaxHold;
-        error
+        Self::lost("the lock reached its max_hold and was given up").with_detail(Detail::MaxHold)
     }
 
     pub(crate) fn with_key(mut self, key: &Arc<str>) -> Self {
