@@ -85,12 +85,12 @@ impl Document {
         if !self.free(end.token) {
             return self.not_ours(end.token);
         }
+        // A cooldown needs no memory, because it changes the end of the key first.
+        around.has_room |= until > now;
         around.raise(end.fence);
         self.leave_queue(end.token);
-        // Without memory for the cooldown, the key is free. It goes to no waiter, because there is no memory for a lease either.
-        // So the waiters ask.
         let mut after = 0;
-        if around.has_room && until > now {
+        if until > now {
             self.phase = Phase::Closed(Closed {
                 of: end.token,
                 until,

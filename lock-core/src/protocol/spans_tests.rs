@@ -271,14 +271,15 @@ fn a_fencing_token_is_above_one_that_was_used_at_the_same_time() {
 }
 
 #[test]
-fn a_cooldown_without_memory_or_time_frees_the_key_and_a_record_without_memory_keeps_it() {
-    for (is_full, span) in [(true, "5000"), (false, "0")] {
+fn a_cooldown_needs_time_and_no_memory_and_a_record_without_memory_keeps_the_key() {
+    let cools = format!("cooling/{ONE}/{}", START + 5_000);
+    for (span, left) in [("5000", Some(cools)), ("0", None)] {
         let mut lock = Lock::new();
         assert!(lock.asks(ONE) && !lock.asks(TWO));
-        lock.server.is_full = is_full;
-        let (reply, pushes) = lock.run("COOL", &[ONE, "", "m:", "2000", span]);
-        assert_eq!((reply, lock.value()), (Value::Int(1), None));
-        assert_eq!(pushes, [format!("n {TWO} 2000 0")]);
+        lock.server.is_full = true;
+        let (reply, pushes) = lock.run("COOL", &[ONE, "7", "m:", "2000", span]);
+        assert_eq!((reply, lock.value()), (Value::Int(1), left));
+        assert_eq!(pushes, [format!("n {TWO} 2000 {span}")]);
     }
     let mut lock = Lock::new();
     assert!(lock.asks(ONE));

@@ -30,11 +30,12 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local ends = math.max(now + ARGV[5], tonumber(ARGV[6] or 0))
 local until_ms = string.format('%.0f', ends)
 local mark = redis.pcall('GET', KEYS[2])
-local cooled = ends > now and not redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms).err
+local function cool() return not redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms).err end
+-- A server that is out of memory refuses no SET to a script that has written, and PEXPIREAT needs no memory.
+local cooled = ends > now and (cool() or redis.pcall('PEXPIREAT', KEYS[1], until_ms) == 1 and cool())
 raise(KEYS[2], mark, ARGV[2])
 redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])
 if not cooled then
-  -- Out of memory: there is no cooldown, but no lock either. There is no room for a waiter's lock, so the waiters ask.
   redis.call('DEL', KEYS[1])
   notify_next(KEYS[3], KEYS[1], ARGV[3], 0)
 else

@@ -20,8 +20,9 @@ if ARGV[2] ~= '' then
   local ends = math.max(now + ARGV[2], tonumber(ARGV[3]))
   if ends > now then
     local until_ms = string.format('%.0f', ends)
-    local cooled = redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms)
-    if not cooled.err then return 1 end
+    local function cool() return not redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms).err end
+    -- As in cool.lua, for a server that is out of memory.
+    if cool() or redis.pcall('PEXPIREAT', KEYS[1], until_ms) == 1 and cool() then return 1 end
   end
 end
 redis.call('DEL', KEYS[1])

@@ -1,5 +1,6 @@
 //! Tests a server without memory, and one that only reads.
 
+use std::future::ready;
 use std::time::Duration;
 
 use lock_core::{ErrorKind, LockManager, Wait};
@@ -32,8 +33,9 @@ async fn a_full_server_grants_no_lock_and_renews_and_releases_those_held() {
         .await
         .expect("a release needs no memory");
     assert_eq!(server.get("lockkit:back"), None);
-    // There is no memory for the cooldown. A lock that stays would be worse than no cooldown.
-    cooled.release().await.expect("the lock is released");
+    cooled.release().await.expect("a cooldown needs no memory");
+    let value = server.get("lockkit:cooled").expect("it cools down");
+    assert!(value.starts_with("cooling/"), "{value}");
     assert!(
         timeout(ttl * 2, kept.lost()).await.is_err(),
         "the lock is renewed"
@@ -46,6 +48,27 @@ async fn a_full_server_grants_no_lock_and_renews_and_releases_those_held() {
         .await
         .expect("there is memory again");
     guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_full_server_keeps_the_key_of_a_completed_run_to_the_end_of_its_tick() {
+    needs!(redis);
+    let (server, locks, other) = served_both().await;
+    let job = locks.every("k", long() * 100_000).run(|_| {
+        server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+        ready(())
+    });
+    let cools = wait::eventually("the key cools down", async || {
+        let value = server.get("lockkit:k");
+        value.is_some_and(|value| value.starts_with("cooling/"))
+    });
+    tokio::select! {
+        ended = job => panic!("{ended:?}"),
+        () = cools => {}
+    }
+    server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    let refused = other.lock("k").acquire().await.expect_err("it cools down");
+    assert!(refused.is_cooling_down(), "{refused:?}");
 }
 
 #[tokio::test]
