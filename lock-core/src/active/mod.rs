@@ -175,6 +175,11 @@ impl ActiveLease {
         lock(&self.state).waiting.remove(waker_id);
     }
 
+    #[cfg(all(test, feature = "test-util"))]
+    pub(crate) fn wakers(&self) -> usize {
+        lock(&self.state).waiting.take().len()
+    }
+
     pub(crate) fn ttl(&self) -> Duration {
         self.options().ttl()
     }

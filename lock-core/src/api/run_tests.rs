@@ -30,3 +30,19 @@ async fn a_body_that_goes_on_after_a_loss_is_dropped_when_its_max_hold_is_over()
     let ended = timeout(10 * SECOND, run).await.expect("it is dropped");
     assert!(ended.expect("no panic").unwrap_err().is_max_hold());
 }
+
+/// A leader's lock is held for days, and calls with a timeout enter it all the time.
+#[tokio::test]
+async fn a_body_that_entered_a_lock_and_was_dropped_leaves_no_waker_there() {
+    let locks = LockManager::in_memory();
+    let outer = locks.lock("k").acquire().await.expect("free");
+    for _ in 0..10 {
+        let nested = outer.scope(locks.lock("k").run(pending::<()>()));
+        assert!(timeout(Duration::from_millis(1), nested).await.is_err());
+        let limited = locks.lock("k").max_hold(Duration::from_millis(1));
+        let ended = outer.scope(limited.run(pending::<()>())).await;
+        assert!(ended.unwrap_err().is_max_hold());
+    }
+    assert_eq!(outer.lease.wakers(), 0);
+    assert!(outer.is_valid());
+}

@@ -32,6 +32,8 @@ pub(crate) struct Entry {
     cooldown: Duration,
     /// Ends when this body has run for as long as it may.
     limit: Option<Timer>,
+    /// The waker of the body in the lease, which outlives the body.
+    waker_id: Option<u32>,
 }
 
 impl Entry {
@@ -76,7 +78,9 @@ impl Entry {
         if limit.is_some_and(|limit| Pin::new(limit).poll(context).is_ready()) {
             return Some(Loss::MaxHold);
         }
-        self.engine.poll_lost(&self.lease, waker_id, context)
+        let lost = self.engine.poll_lost(&self.lease, waker_id, context);
+        self.waker_id = *waker_id;
+        lost
     }
 
     /// Notes that the body has done its work: the outermost applies its cooldown, or a longer one.
@@ -89,6 +93,7 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        self.lease.forget_waker(self.waker_id);
         if self.lease.leave(self.options) {
             self.engine.end_in_background(&self.lease);
         }
@@ -119,6 +124,7 @@ async fn enter(level: &Level, spec: &LockSpec) -> Result<Option<Entry>, Error> {
         options: spec.options,
         cooldown: spec.cooldown,
         limit: (limit < Moment::FAR).then(|| engine.timers.at(limit)),
+        waker_id: None,
     }))
 }
 
