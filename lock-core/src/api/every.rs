@@ -244,13 +244,13 @@ impl Every {
         turn: &mut Turn,
         clock: &mut ServerClock,
     ) -> Result<(), Error> {
-        let now = clock.now().await?;
-        let next = self.next(now.max(turn.due))?;
+        let now = clock.now().await?.max(turn.due);
+        let next = self.next(now)?;
         let cools = error.retry_after().filter(|_| error.is_cooling_down());
-        // A key that is soon free still cools down for the tick before: this process's estimate of the server's clock
-        // was ahead.
-        let soon = Duration::from_micros((next.0 - turn.due.0) / 2);
-        if let Some(left) = cools.filter(|left| turn.due.0 > 0 && *left < soon) {
+        // A key that is free long before the tick ends cools down for the tick before, because this process's estimate of the
+        // server's clock was ahead, or not for a tick, such as behind the order of an operator.
+        let soon = Duration::from_micros((next.0 - now.0) / 2);
+        if let Some(left) = cools.filter(|left| *left < soon) {
             self.rest(left).await;
             clock.forget();
         } else {

@@ -7,6 +7,7 @@ use tokio::task::yield_now;
 
 use super::every::Tick;
 use crate::LockManager;
+use crate::base::machine::timeout;
 use crate::base::manual_clock::ManualClock;
 
 const TICK: Duration = Duration::from_secs(60);
@@ -66,6 +67,27 @@ async fn ticks_that_began_during_a_run_are_left_out() {
     let over = first.began() + lasts;
     assert!(next.ends() > over + TICK, "a tick that began after the run");
     assert!(next.ends() <= over + 2 * TICK, "the first such tick");
+}
+
+/// An operator frees the key of a run that hangs, and the process is started anew while the key cools down behind the order.
+#[tokio::test]
+async fn a_process_that_starts_in_another_cooldown_than_that_of_a_run_asks_behind_it() {
+    let clock = ManualClock::new();
+    let builder = LockManager::builder("memory:").clock(clock.clone());
+    let locks = builder.connect().await.expect("a manager");
+    let second = Duration::from_secs(1);
+    let click = locks.lock("k").cooldown(second).acquire().await;
+    click.expect("free").release().await.expect("it cools down");
+    let (ran, mut runs) = unbounded_channel();
+    tokio::spawn(locks.every("k", TICK * 60 * 24 * 1000).run(move |tick| {
+        ran.send(tick).expect("the test waits");
+        async {}
+    }));
+    settles().await;
+    assert!(runs.try_recv().is_err(), "the key cools down");
+    clock.advance(2 * second);
+    let run = timeout(10 * second, runs.recv()).await;
+    assert!(run.expect("a run of this tick").is_some());
 }
 
 /// Two tasks take part in a nightly job for a year and a day, with a change of the clock in spring and in autumn.
