@@ -73,7 +73,8 @@ impl LockRequest {
     ///
     /// As [`acquire`](Self::acquire), and `Lost` if the lock was lost while the body ran (with
     /// [`OnLost::Cancel`](crate::OnLost::Cancel)) or `max_hold` was reached. A failed release is
-    /// logged and not returned, because the work is done.
+    /// logged and not returned, because the work is done. The loss is noticed before each poll of the body. So a body that
+    /// blocks its thread until the lock is lost, and ends in the same poll, is done too.
     ///
     /// # Cancel safety
     ///

@@ -120,6 +120,9 @@ impl Every {
     ///   ends or is [forgotten](LockManager::forget).
     /// * **The manager drains.** A run that has begun may end, and then the method returns.
     ///
+    /// A body that blocks its thread until the lock is lost, and returns without an await, has completed its run, and the key
+    /// does not cool down. So a process that asks later in the tick may complete a second run.
+    ///
     /// The body handles its own errors: a body that returns has completed its tick. It can repeat its work within the
     /// tick, because the lock is renewed as long as it runs. The body runs inside the lock of the key.
     ///
