@@ -43,10 +43,9 @@ pub(super) async fn a_share_may_be_entered_by_what_may_stand_beside_it(store: &F
             .await
             .expect_err("it would wait for itself");
         assert_eq!(error.kind(), ErrorKind::Invalid);
-        assert!(
-            error.to_string().contains("would wait for itself"),
-            "{error}"
-        );
+        let text = error.to_string();
+        assert!(text.contains("would wait for itself"), "{error}");
+        assert!(text.contains("a permit admits as many permits"), "{error}");
     }
     store.is_left_clean().await;
 }

@@ -60,7 +60,7 @@ impl Entry {
         if !level.admits(spec) && level.engine.is_valid(&level.lease) {
             return Err(Error::invalid(
                 "the call would wait for itself, because the calling code is inside a share of this lock; a reader \
-                 admits readers only, and a permit admits readers and as many permits or more; release the share first",
+                 admits readers only, and a permit admits as many permits or more; release the share first",
             )
             .with_key(&spec.key));
         }
