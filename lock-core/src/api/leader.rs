@@ -90,8 +90,8 @@ impl Leader {
     /// `body`, whose future is the work of a leader.
     ///
     /// * **The body returns.** The candidate resigns: it releases the lock, the next candidate leads, and this method
-    ///   returns the output of the body. To lead for ever, the body does not return. To stand again, call this method
-    ///   again.
+    ///   returns the output of the body. To lead for ever, the body does not return. To stand again, create another
+    ///   candidate, which has a [view](Self::view) of its own.
     /// * **The leadership is lost.** The body is dropped at its next await, before another candidate can lead, and the
     ///   candidate campaigns again with a new body. The [promises](crate#promises-and-their-limits) of a lock name the
     ///   exceptions.
