@@ -118,6 +118,8 @@ impl Every {
     ///   is over by then, it is left out.
     /// * **The key has a record** that other code has [left](LockHandle::remember) there. No tick runs until the record
     ///   ends or is [forgotten](LockManager::forget).
+    /// * **The body panics.** The panic ends this method, so the process takes part in no later tick. The lock is released, and
+    ///   the run does not count as completed. Watch the `JoinHandle` of the task.
     /// * **The manager drains.** A run that has begun may end, and then the method returns.
     ///
     /// A body that blocks its thread until the lock is lost, and returns without an await, has completed its run, and the key

@@ -90,6 +90,23 @@ async fn a_process_that_starts_in_another_cooldown_than_that_of_a_run_asks_behin
     assert!(run.expect("a run of this tick").is_some());
 }
 
+#[tokio::test]
+async fn a_panic_of_the_body_ends_the_job_in_its_process_and_leaves_the_tick_to_another() {
+    let clock = ManualClock::new();
+    let builder = LockManager::builder("memory:").clock(clock.clone());
+    let locks = builder.connect().await.expect("a manager");
+    let job = || locks.every("k", TICK * 60 * 24 * 1000);
+    let panics = async |_| panic!("the data of one night");
+    let ended = tokio::spawn(job().run(panics)).await;
+    assert!(ended.is_err_and(|error| error.is_panic()));
+    let (ran, mut runs) = unbounded_channel();
+    tokio::spawn(job().run(move |tick| {
+        ran.send(tick).expect("the test waits");
+        async {}
+    }));
+    assert!(runs.recv().await.is_some());
+}
+
 /// Two tasks take part in a nightly job for a year and a day, with a change of the clock in spring and in autumn.
 #[cfg(feature = "cron")]
 #[tokio::test]

@@ -97,6 +97,8 @@ impl Leader {
     ///   exceptions.
     /// * **The store does not answer.** The candidate campaigns again.
     /// * **The future is dropped.** The body is dropped first, and then the background releases the lock.
+    /// * **The body panics.** The panic ends this method and the candidacy, and the lock is released. Watch the `JoinHandle` of
+    ///   the task.
     /// * **The manager drains.** The body is dropped, and this method returns `Unavailable`.
     ///
     /// Before a new campaign the candidate pauses: 100 ms, then twice as long each time, at most 10 s. A leadership that
