@@ -194,12 +194,13 @@ impl fmt::Debug for Holder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HolderProcess {
-    /// It holds the key.
+    /// It runs, and holds the key. The runtime of its work may be blocked, except on one Redis and with sentinels, where that
+    /// runtime answers.
     Holds,
     /// It runs, and does not hold the key any more: it has lost or released the lock, and the store has not heard, or
     /// it has passed the lock on by a [ticket](crate::LockHandle::ticket), with which no process has gone on yet.
     Ended,
-    /// It did not answer within 250 ms: it is stopped, its runtime is blocked, or it is an older version.
+    /// It did not answer within 250 ms: it is stopped, the runtime that answers is blocked, or it is an older version.
     Silent,
     /// No process listens there. It is gone, or has no connection to the store.
     Gone,
