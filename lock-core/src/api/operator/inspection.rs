@@ -234,7 +234,7 @@ impl Waiter {
         self.identity.as_ref()
     }
 
-    /// Returns the time since its arrival in the queue. The embedded store does not note it, and answers zero.
+    /// Returns the time since its arrival in the queue.
     #[must_use]
     pub fn waiting_for(&self) -> Duration {
         self.waiting_for
