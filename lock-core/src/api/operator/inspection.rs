@@ -132,8 +132,9 @@ impl Holder {
 
     /// Returns a name for this very hold, 16 hex digits.
     ///
-    /// Two holds of a key have different names, those of one process too. A page can name the hold in a form, and
-    /// compare it to a new inspection. The name tells nothing of the token.
+    /// Two holds of a key have different names, those of one process too, but tasks of one process that pass the lock on, for
+    /// up to a second, have one name. A page can name the hold in a form, and compare it to a new inspection. The name tells
+    /// nothing of the token.
     #[must_use]
     pub fn id(&self) -> String {
         format!("{:016x}", self.token.id())

@@ -6,7 +6,7 @@
 //!   for how long they hold it, their fencing tokens, and the queue.
 //! * [`list`](Operator::list) shows the keys of a pattern, page by page.
 //! * [`force`](Operator::force) frees a key from the holder that was *seen*. If another one holds it by then, nothing
-//!   is done, so an order never hits a successor.
+//!   is done, so an order never hits a successor in another process.
 //!
 //! The guide's page "Operator" shows how to use them and what they do not promise.
 
