@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::database::{Database, Row, Value};
 use super::failure::failure;
 use super::tx::Tx;
+use crate::base::clock::{Clock, Moment};
 use crate::base::error::Error;
 use crate::base::machine;
 use crate::base::operation::OperationId;
@@ -21,6 +22,7 @@ pub struct Claim {
     operation: OperationId,
     run: [u8; 16],
     life_ms: i64,
+    made: Moment,
 }
 
 /// The answer to [`Tx::claim`].
@@ -54,12 +56,13 @@ pub enum Settled {
     Recorded(Found),
     /// It was rolled back, and the operation is not done.
     RolledBack,
-    /// It may still be committed.
+    /// It may still be committed, or the life of its record is over, and nothing tells any more.
     Open,
 }
 
 impl Claim {
-    /// Makes the claim of a new run. Its record lives for `life`, counted from the claim.
+    /// Makes the claim of a new run. Its record lives for `life`, counted from the claim, or from the completion if the work has
+    /// taken longer than that.
     ///
     /// # Errors
     ///
@@ -83,6 +86,7 @@ impl Claim {
             operation,
             run,
             life_ms: 0,
+            made: Clock::System.now(),
         }
     }
 
@@ -98,8 +102,8 @@ impl Claim {
     /// open refuses the claim, so that a granted claim proves that the transaction was rolled back. To read would prove nothing:
     /// a COMMIT that is on its way may arrive after the reading.
     ///
-    /// Call it before the life of the record is over, which counts from the claim. A record whose life is over, or that was
-    /// forgotten, is none, and a transaction that was committed then counts as rolled back.
+    /// Call it before the life of the record is over. After a life since [`new`](Self::new), a granted claim proves nothing, and the
+    /// answer is [`Open`](Settled::Open). A transaction whose record was [forgotten](super::forget) counts as rolled back.
     ///
     /// # Errors
     ///
@@ -112,12 +116,20 @@ impl Claim {
     pub async fn settle<D: Database>(&self, db: &D) -> Result<Settled, Error> {
         let (tx, claimed) = Tx::begin_and_claim(db, &Self::probe(self.operation)).await?;
         tx.roll_back_quietly().await;
-        Ok(match claimed {
+        Ok(self.settled(claimed, Clock::System.now().since(self.made)))
+    }
+
+    /// Interprets the answer to the probe of a claim that was made so long ago.
+    fn settled(&self, claimed: Claimed, age: Duration) -> Settled {
+        let is_over = age >= Duration::from_millis(self.life_ms.unsigned_abs());
+        match claimed {
+            // The run may have left a record, whose life is over.
+            Claimed::Granted if is_over => Settled::Open,
             Claimed::Granted => Settled::RolledBack,
             Claimed::Busy => Settled::Open,
             Claimed::Recorded(found) if found.is_of(self) => Settled::Committed,
             Claimed::Recorded(found) => Settled::Recorded(found),
-        })
+        }
     }
 
     pub(super) fn run(&self) -> &[u8; 16] {
@@ -193,5 +205,22 @@ impl std::fmt::Debug for Found {
         f.debug_struct("Found")
             .field("record", &self.record.as_ref().map(Vec::len))
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_the_life_of_a_record_a_granted_claim_proves_nothing() {
+        let minute = Duration::from_secs(60);
+        let claim = Claim::new(OperationId::new("charge", ["7"]), minute).unwrap();
+        let settled = |age| claim.settled(Claimed::Granted, age);
+        assert_eq!(
+            settled(minute - Duration::from_nanos(1)),
+            Settled::RolledBack
+        );
+        assert_eq!(settled(minute), Settled::Open);
     }
 }

@@ -24,7 +24,7 @@ pub struct Memory {
 impl Memory {
     /// Remembers a result for so long, counted from the begin of the transaction: a minute at least and 3 650 days at most.
     ///
-    /// It must be longer than a caller goes on to repeat.
+    /// It must be longer than a caller goes on to repeat. If the work has taken longer, the time counts from its end.
     pub fn lasting(lifetime: Duration) -> Self {
         Self {
             lifetime,

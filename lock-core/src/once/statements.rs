@@ -45,9 +45,9 @@ pub(super) struct Statements {
     pub(super) claim: &'static str,
     /// How many of these values it takes.
     pub(super) claim_values: usize,
-    /// `operation`, `run`, `record`. If the claim is gone, it fails in PostgreSQL, and changes no row in SQLite.
+    /// `operation`, `run`, life in ms, `record`. If the claim is gone, it fails in PostgreSQL, and changes no row in SQLite.
     pub(super) complete: &'static str,
-    /// `operation`, `run`. The same, without a record.
+    /// `operation`, `run`, life in ms. The same, without a record.
     pub(super) complete_without_record: &'static str,
     /// Fails if an earlier statement of the transaction has failed. In PostgreSQL, COMMIT would then roll back, and report no
     /// error.
@@ -67,6 +67,33 @@ impl Dialect {
     }
 }
 
+/// A life that is over begins anew: the work has taken longer. If it is not over, the indexed column keeps its value, so that the
+/// indexes need no new entries.
+macro_rules! postgres_completion {
+    ($record:literal) => {
+        concat!(
+            "WITH done AS (UPDATE lockkit_once SET record = ",
+            $record,
+            ", expires_at = CASE WHEN expires_at > clock_timestamp() THEN expires_at \
+             ELSE clock_timestamp() + $3::bigint * interval '1 millisecond' END \
+             WHERE operation = $1 AND run = $2 RETURNING run) SELECT 1 / count(*) FROM done"
+        )
+    };
+}
+
+macro_rules! sqlite_completion {
+    ($record:literal) => {
+        concat!(
+            "UPDATE lockkit_once SET record = ",
+            $record,
+            ", expires_at = CASE \
+             WHEN expires_at > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) THEN expires_at \
+             ELSE CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + ?3 END \
+             WHERE operation = ?1 AND run = ?2"
+        )
+    };
+}
+
 /// `now()` is the begin of the transaction. `clock_timestamp()` is the present time, so a transaction that has waited does
 /// not take over a record that was written meanwhile.
 ///
@@ -76,7 +103,8 @@ impl Dialect {
 /// A driver may send `begin` and `claim` at once, and `complete` and COMMIT. So `claim` changes nothing where `begin` has
 /// failed: it would be a transaction of its own, which is not `DEFERRABLE`. (The word has no other effect on a transaction that
 /// writes.) Behind a COMMIT of the body, `withdraw` changes nothing either: it would be a transaction of its own, and the next call
-/// would do once more what is committed. And `complete` fails if the claim is gone, by a division by zero, so that COMMIT rolls back.
+/// would do once more what is committed. And `complete` fails if the claim is gone, by a division by zero, so that COMMIT rolls
+/// back.
 const POSTGRES: Statements = Statements {
     schema: SCHEMA_POSTGRES,
     schema_lock: Some("SELECT pg_advisory_xact_lock(7813577064262595585)"),
@@ -89,10 +117,8 @@ const POSTGRES: Statements = Statements {
             SET run = excluded.run, record = NULL, expires_at = excluded.expires_at \
             WHERE o.expires_at <= clock_timestamp()",
     claim_values: 4,
-    complete: "WITH done AS (UPDATE lockkit_once SET record = $3::bytea WHERE operation = $1 AND run = $2 RETURNING run) \
-               SELECT 1 / count(*) FROM done",
-    complete_without_record: "WITH done AS (UPDATE lockkit_once SET record = NULL WHERE operation = $1 AND run = $2 RETURNING run) \
-               SELECT 1 / count(*) FROM done",
+    complete: postgres_completion!("$4::bytea"),
+    complete_without_record: postgres_completion!("NULL"),
     sound: Some("SELECT 1"),
     withdraw: "DELETE FROM lockkit_once WHERE operation = $1 AND run = $2 AND current_setting('transaction_deferrable') = 'on'",
     sweep: "DELETE FROM lockkit_once WHERE operation IN (\
@@ -113,8 +139,8 @@ const SQLITE: Statements = Statements {
             SET run = excluded.run, record = NULL, expires_at = excluded.expires_at \
             WHERE lockkit_once.expires_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
     claim_values: 3,
-    complete: "UPDATE lockkit_once SET record = ?3 WHERE operation = ?1 AND run = ?2",
-    complete_without_record: "UPDATE lockkit_once SET record = NULL WHERE operation = ?1 AND run = ?2",
+    complete: sqlite_completion!("?4"),
+    complete_without_record: sqlite_completion!("NULL"),
     sound: None,
     withdraw: "DELETE FROM lockkit_once WHERE operation = ?1 AND run = ?2",
     sweep: "DELETE FROM lockkit_once WHERE operation IN (SELECT operation FROM lockkit_once \

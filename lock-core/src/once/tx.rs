@@ -319,7 +319,8 @@ fn completion<'a>(
     record: Option<&'a [u8]>,
 ) -> (&'static str, Vec<Value<'a>>) {
     let statements = dialect.statements();
-    let mut values = vec![Value::Bytes(operation), Value::Bytes(claim.run())];
+    let [operation, run, life, _] = claim_values(operation, claim);
+    let mut values = vec![operation, run, life];
     values.extend(record.map(Value::Bytes));
     match record {
         Some(_) => (statements.complete, values),

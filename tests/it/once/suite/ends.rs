@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lock_core::once::{Claimed, Tx, peek};
+use lock_core::once::{Claimed, Database as _, Tx, peek};
 
-use super::{Fixture, claim, effect};
+use super::{Fixture, claim, effect, expire};
 
 /// Claims a key until it is granted: a connection that was dropped ends in the background.
 async fn granted<F: Fixture>(fixture: &F, key: &str) -> Tx<F::Db> {
@@ -138,5 +138,21 @@ pub(crate) async fn a_claim_that_is_gone_lets_nothing_be_committed<F: Fixture>()
         let gone = gone.expect_err("no claim");
         assert!(gone.is_invalid() && !gone.is_outcome_unknown(), "{gone}");
         assert_eq!((fixture.effects().await, fixture.records().await), (0, 0));
+    }
+}
+
+/// The work can take longer than the record lives.
+pub(crate) async fn a_record_that_ends_before_its_completion_begins_a_new_life<F: Fixture>() {
+    let fixture = F::start().await;
+    let ended = expire(fixture.db().dialect());
+    for (key, record) in [("k", Some(&b"answer"[..])), ("l", None)] {
+        let own = claim(key);
+        let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
+        tx.claim(&own).await.expect("an answer");
+        effect::<F>(&mut tx).await;
+        F::execute(&mut tx, ended).await.expect("its own row");
+        tx.complete_and_commit(&own, record).await.expect("its own");
+        let found = peek(&fixture.db(), own.operation()).await;
+        assert!(found.expect("an answer").expect("a record").is_of(&own));
     }
 }

@@ -66,13 +66,17 @@ pub(crate) trait Fixture: Sized + Sync {
 
     /// Ends the life of all records.
     async fn expire(&self) {
-        let sql = match self.db().dialect() {
-            Dialect::Postgres => {
-                "UPDATE lockkit_once SET expires_at = clock_timestamp() - interval '1 ms'"
-            }
-            _ => "UPDATE lockkit_once SET expires_at = 1",
-        };
-        self.sql(sql).await;
+        self.sql(expire(self.db().dialect())).await;
+    }
+}
+
+/// Returns a statement that ends the life of all records.
+pub(crate) fn expire(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => {
+            "UPDATE lockkit_once SET expires_at = clock_timestamp() - interval '1 ms'"
+        }
+        _ => "UPDATE lockkit_once SET expires_at = 1",
     }
 }
 
@@ -135,6 +139,7 @@ macro_rules! once_suite {
                 a_dropped_claim_lets_nothing_be_committed,
                 a_completion_and_its_commit_are_found_by_the_next_claim,
                 a_claim_that_is_gone_lets_nothing_be_committed,
+                a_record_that_ends_before_its_completion_begins_a_new_life,
             }
             settling {
                 a_commit_that_arrived_is_committed,
