@@ -99,13 +99,18 @@ fn every_parameter_counts(args: &IdempotentArgs, sig: &Signature) -> Result<()> 
     Err(Error::new(first.span(), problem))
 }
 
-/// Returns whether an expression reads a variable of this name. A field, a method or a part of a path is none. A text reads it
-/// as `format!("order:{id}")` does.
+/// Returns whether an expression reads a variable of this name. A field, a method or a part of a path is none. The text of a
+/// macro reads it as `format!("order:{id}")` does, and every other text reads nothing.
 fn reads(tokens: &TokenStream, name: &str) -> bool {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let is_punct = |tree: Option<&TokenTree>, wanted: char| matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == wanted);
     trees.iter().enumerate().any(|(at, tree)| match tree {
-        TokenTree::Group(group) => reads(&group.stream(), name),
+        TokenTree::Group(group) => {
+            let of_macro = is_punct(trees[..at].last(), '!');
+            let mut inside = group.stream().into_iter();
+            of_macro && inside.any(|tree| matches!(tree, TokenTree::Literal(text) if is_read_in(&text.to_string(), name)))
+                || reads(&group.stream(), name)
+        }
         TokenTree::Ident(ident) => {
             let mut before = trees[..at].iter().rev();
             let (last, second) = (before.next(), before.next());
@@ -116,8 +121,7 @@ fn reads(tokens: &TokenStream, name: &str) -> bool {
                 is_punct(last, ':') && is_punct(second, ':') || is_punct(trees.get(at + 1), ':');
             ident == name && !is_member && !is_path
         }
-        TokenTree::Literal(literal) => is_read_in(&literal.to_string(), name),
-        TokenTree::Punct(_) => false,
+        TokenTree::Literal(_) | TokenTree::Punct(_) => false,
     })
 }
 

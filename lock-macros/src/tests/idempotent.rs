@@ -107,6 +107,11 @@ fn a_name_that_is_no_variable_does_not_count_as_the_parameter() {
         quote!(order: u64, id: u64),
         "id",
     );
+    refused(
+        quote!(String::from("charge:{order}")),
+        quote!(order: u64),
+        "order",
+    );
     refused(quote!(ids::of(order)), quote!(order: u64, ids: Ids), "ids");
     refused(
         quote!("<order>"),
