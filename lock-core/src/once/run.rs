@@ -67,7 +67,8 @@ impl Memory {
 /// * `Busy`: another transaction has claimed the operation and is open; or it is done and its result is not kept.
 /// * `Reused`: an earlier call had another [fingerprint](Memory::fingerprint).
 /// * `Unreadable`: the operation is done, and its result is no `T` any more. It does not run again.
-/// * `Invalid`: the key or the lifetime is out of bounds, or the body has ended the transaction itself.
+/// * `Invalid`: the key or the lifetime is out of bounds, or the body has rolled the transaction back itself. (If it has committed
+///   it, no error tells. Its effect stays, also behind an `Err`, and the operation counts as done.)
 /// * `Unavailable`, `Misconfigured`: the database did not answer, or refuses. Nothing is committed, unless
 ///   [`is_outcome_unknown`](Error::is_outcome_unknown): then nothing tells yet, and the same call again finds out.
 ///

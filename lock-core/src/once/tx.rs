@@ -150,8 +150,9 @@ impl<D: Database> Tx<D> {
     ///
     /// * [`Unavailable`](crate::ErrorKind::Unavailable): the database did not answer, or an earlier statement of this transaction has
     ///   failed.
-    /// * [`Invalid`](crate::ErrorKind::Invalid): the claim is gone, because the transaction was rolled back or committed by a
-    ///   statement in between. Nothing may be answered: the effect may be lost. In PostgreSQL, the transaction has failed with it.
+    /// * [`Invalid`](crate::ErrorKind::Invalid): the claim is gone, because the transaction was rolled back by a statement in between.
+    ///   Nothing may be answered: the effect may be lost. In PostgreSQL, the transaction has failed with it. If it was committed in
+    ///   between, the record is written behind its effect, and no error tells.
     ///
     /// # Cancel safety
     ///
@@ -196,7 +197,7 @@ impl<D: Database> Tx<D> {
     ///
     /// # Errors
     ///
-    /// As [`complete`](Self::complete).
+    /// As [`complete`](Self::complete), and in PostgreSQL also if the transaction was committed in between. The claim then stays.
     ///
     /// # Cancel safety
     ///
