@@ -123,8 +123,11 @@ impl<B: Body> Body for RecordedBody<B> {
                 }
                 None => true,
             };
-            // A server does not poll again when it knows that this was the last frame.
-            let ended = frame.is_none() || this.body.is_end_stream();
+            // A server does not poll again when it knows that this was the last frame, as trailers are.
+            let ended = match &frame {
+                Some(Ok(frame)) if frame.is_trailers() => true,
+                frame => frame.is_none() || this.body.is_end_stream(),
+            };
             if ended || !goes_on {
                 let copy = this.copy.take().filter(|_| goes_on);
                 copy.into_iter().for_each(|copy| copy.finish());

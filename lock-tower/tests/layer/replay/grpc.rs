@@ -5,14 +5,15 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::common::{Fed, all_released, data, embedded};
+use crate::common::{Body, Fed, all_released, data, embedded};
 use crate::replay::steps::*;
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Request, Response};
 use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt;
 use lock_tower::{RejectionKind, ReleaseAt, Remember, Replay};
 use tokio::sync::mpsc;
-use tower::ServiceExt;
+use tower::{Service, ServiceExt};
 
 fn trailers(status: &str) -> HeaderMap {
     let mut trailers = HeaderMap::new();
@@ -103,6 +104,21 @@ impl http_body::Body for Ends {
     }
 }
 
+/// Sends duplicates until the release of the first request has been answered.
+async fn until_released<S, B>(service: &S) -> Reply
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = Infallible> + Clone,
+    B: http_body::Body<Data = Bytes, Error: std::fmt::Debug>,
+{
+    loop {
+        let reply = send(service, pay("")).await;
+        if reply.kind != Some(RejectionKind::InFlight) {
+            return reply;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn a_grpc_error_in_the_trailers_is_remembered_if_the_handler_says_so() {
     for (end, length) in [
@@ -126,13 +142,7 @@ async fn a_grpc_error_in_the_trailers_is_remembered_if_the_handler_says_so() {
             });
             send(&service, pay("")).await.is_first("message");
             // A body that knows its end does not wait for the release.
-            let second = loop {
-                let reply = send(&service, pay("")).await;
-                if reply.kind != Some(RejectionKind::InFlight) {
-                    break reply;
-                }
-                tokio::task::yield_now().await;
-            };
+            let second = until_released(&service).await;
             if remember == Remember::Done {
                 second.is_refused(RejectionKind::Done);
                 continue;
@@ -141,6 +151,21 @@ async fn a_grpc_error_in_the_trailers_is_remembered_if_the_handler_says_so() {
             let trailers = second.trailers.expect("trailers");
             assert_eq!(trailers["grpc-status"], "9");
         }
+    }
+}
+
+/// A server polls no frame behind the trailers, and most bodies do not say that the trailers are their end.
+#[tokio::test]
+async fn a_grpc_answer_is_whole_when_a_server_has_its_trailers() {
+    for end in [ReleaseAt::Head, ReleaseAt::BodyEnd] {
+        let (locks, _) = embedded();
+        let layer = paying(&locks, Replay::default()).release_at(end);
+        let service = answering(&layer, |_| unary("0"));
+        let first = service.clone().oneshot(pay("")).await.unwrap();
+        let mut body = first.into_body();
+        while !body.frame().await.unwrap().unwrap().is_trailers() {}
+        drop(body);
+        until_released(&service).await.is_replay("message");
     }
 }
 
