@@ -66,7 +66,7 @@ impl<K> LockLayer<K> {
     ///
     /// For example, one text message a minute. The time counts from the grant of the lock. It applies
     /// if the first request succeeded: the key stays taken for the rest of `interval` after the
-    /// handler has ended. If a [`cooldown`](Self::cooldown) is set as well, the longer one counts.
+    /// release. If a [`cooldown`](Self::cooldown) is set as well, the longer one counts.
     ///
     /// The bounds are those of [`cooldown`](Self::cooldown).
     ///

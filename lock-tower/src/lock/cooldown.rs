@@ -36,16 +36,33 @@ impl CooldownRule {
         }
     }
 
-    /// Returns the cooldown after this response, for a lock that was held for `held_for`.
-    pub(crate) fn after(&self, head: &response::Parts, held_for: Duration) -> Duration {
-        match &self.by_response {
-            _ if is_by_inner_layer(&head.extensions) => Duration::ZERO,
-            Some(function) => function(head),
-            None if has_succeeded(head) => self
-                .after_success
-                .max(self.interval.saturating_sub(held_for)),
-            None => Duration::ZERO,
+    /// Returns the cooldown after this response.
+    pub(crate) fn after(&self, head: &response::Parts) -> Cooldown {
+        let (from_release, from_grant) = match &self.by_response {
+            _ if is_by_inner_layer(&head.extensions) => Default::default(),
+            Some(function) => (function(head), Duration::ZERO),
+            None if has_succeeded(head) => (self.after_success, self.interval),
+            None => Default::default(),
+        };
+        Cooldown {
+            from_release,
+            from_grant,
         }
+    }
+}
+
+/// The cooldown of one request by the layer's rule.
+#[derive(Clone, Copy)]
+pub(crate) struct Cooldown {
+    from_release: Duration,
+    from_grant: Duration,
+}
+
+impl Cooldown {
+    /// Returns the rest of the cooldown when a lock is released that was held for `held_for`.
+    pub(super) fn rest(self, held_for: Duration) -> Duration {
+        self.from_release
+            .max(self.from_grant.saturating_sub(held_for))
     }
 }
 
@@ -104,6 +121,10 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    fn rest(rule: &CooldownRule, head: &response::Parts, held_for: u64) -> Duration {
+        rule.after(head).rest(seconds(held_for))
+    }
+
     fn rule(after_success: u64, interval: u64) -> CooldownRule {
         CooldownRule {
             after_success: seconds(after_success),
@@ -115,7 +136,7 @@ mod tests {
     #[test]
     fn only_2xx_and_303_are_followed_by_a_cooldown() {
         let rule = rule(2, 0);
-        let cools = |status: &u16| !rule.after(&head(*status, None), seconds(0)).is_zero();
+        let cools = |status: &u16| !rest(&rule, &head(*status, None), 0).is_zero();
         let successes: Vec<u16> = (100..600).filter(cools).collect();
         let expected: Vec<u16> = (200..300).chain([303]).collect();
         assert_eq!(successes, expected);
@@ -124,23 +145,23 @@ mod tests {
     #[test]
     fn a_grpc_error_under_the_status_200_is_followed_by_none() {
         let rule = rule(2, 0);
-        assert_eq!(rule.after(&head(200, Some("0")), seconds(0)), seconds(2));
-        assert_eq!(rule.after(&head(200, Some("5")), seconds(0)), seconds(0));
+        assert_eq!(rest(&rule, &head(200, Some("0")), 0), seconds(2));
+        assert_eq!(rest(&rule, &head(200, Some("5")), 0), seconds(0));
     }
 
     #[test]
     fn an_interval_counts_from_the_start_and_the_longer_of_both_counts() {
         let ok = head(200, None);
-        assert_eq!(rule(0, 10).after(&ok, seconds(3)), seconds(7));
-        assert_eq!(rule(0, 10).after(&ok, seconds(30)), seconds(0));
-        assert_eq!(rule(2, 10).after(&ok, seconds(9)), seconds(2));
-        assert_eq!(rule(0, 10).after(&head(500, None), seconds(3)), seconds(0));
+        assert_eq!(rest(&rule(0, 10), &ok, 3), seconds(7));
+        assert_eq!(rest(&rule(0, 10), &ok, 30), seconds(0));
+        assert_eq!(rest(&rule(2, 10), &ok, 9), seconds(2));
+        assert_eq!(rest(&rule(0, 10), &head(500, None), 3), seconds(0));
     }
 
     #[test]
     fn a_function_of_the_response_decides_alone() {
         let mut rule = rule(2, 10);
         rule.by_response = Some(Arc::new(|head| seconds(u64::from(head.status.as_u16()))));
-        assert_eq!(rule.after(&head(500, None), seconds(3)), seconds(500));
+        assert_eq!(rest(&rule, &head(500, None), 3), seconds(500));
     }
 }

@@ -20,7 +20,7 @@ use std::pin::Pin;
 
 pub(crate) use acquiring::{Acquiring, GrantedLocks, acquire_both};
 pub use context::LockContext;
-pub(crate) use cooldown::{CooldownRule, is_grpc_error};
+pub(crate) use cooldown::{Cooldown, CooldownRule, is_grpc_error};
 #[cfg(feature = "replay")]
 pub(crate) use cooldown::{has_succeeded, is_by_inner_layer};
 #[cfg(feature = "once")]

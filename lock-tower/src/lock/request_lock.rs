@@ -14,12 +14,12 @@ use lock_core::{
 };
 use tokio::runtime::Handle;
 
-use super::GrantedLocks;
 #[cfg(feature = "replay")]
 use super::acquiring::ANSWER_IN_STORE;
 #[cfg(feature = "replay")]
 use super::memory::{Kept, Memory};
 use super::waiters::{DAY, cool_down_and_answer};
+use super::{Cooldown, GrantedLocks};
 use crate::rejection::COOLDOWN_IN_STORE;
 use crate::telemetry::{Endpoint, LongHolds, OpenRequest, Telemetry};
 
@@ -50,7 +50,7 @@ pub(super) struct LockState {
     /// `None` once the locks are released.
     locks: Option<GrantedLocks>,
     /// The cooldown by the layer's rule, once there is a response.
-    by_rule: Option<Duration>,
+    by_rule: Option<Cooldown>,
     /// The cooldown that the handler or a disconnect requested, which overrides the rule.
     requested: Option<Duration>,
     /// Requests wait for this lock, and a cooldown answers them.
@@ -109,7 +109,7 @@ impl RequestLock {
     }
 
     /// Sets the cooldown by the layer's rule, once there is a response.
-    pub(crate) fn set_rule_cooldown(&self, cooldown: Duration) {
+    pub(crate) fn set_rule_cooldown(&self, cooldown: Cooldown) {
         self.shared.state().by_rule = Some(cooldown);
     }
 
@@ -327,8 +327,10 @@ impl SharedLock {
 
     /// Takes the guards after it has told them their cooldown, which a dropped guard also obeys.
     fn take(&self) -> Option<GrantedLocks> {
+        let held_for = self.handle.held_for();
         let mut state = self.state();
-        let cooldown = state.requested.or(state.by_rule).unwrap_or_default();
+        let by_rule = || Some(state.by_rule?.rest(held_for));
+        let cooldown = state.requested.or_else(by_rule).unwrap_or_default();
         #[cfg(feature = "replay")]
         let cooldown = match state.memory.is_elsewhere() {
             true => Duration::ZERO,
@@ -347,7 +349,7 @@ impl SharedLock {
             state.note = (ANSWER_IN_STORE, lifetime);
         }
         drop(state);
-        self.telemetry.held(self.handle.held_for());
+        self.telemetry.held(held_for);
         for guard in std::iter::once(&locks.guard).chain(&locks.fallback) {
             if !guard.is_shared() {
                 cool_down(guard, cooldown);

@@ -175,9 +175,8 @@ fn set_cooldown<R, E>(
     policy: &Policy,
 ) -> Result<Response<R>, E> {
     let response = result?;
-    let held_for = lock.shared().handle.held_for();
     let (head, body) = response.into_parts();
-    lock.set_rule_cooldown(policy.cooldown.after(&head, held_for));
+    lock.set_rule_cooldown(policy.cooldown.after(&head));
     Ok(Response::from_parts(head, body))
 }
 

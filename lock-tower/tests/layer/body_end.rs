@@ -84,6 +84,21 @@ async fn trailers_pass_and_the_cooldown_begins_at_the_end() {
 }
 
 #[tokio::test]
+async fn a_minimum_interval_counts_from_the_grant_and_not_from_the_end() {
+    let (locks, clock) = with_clock().await;
+    let layer = streaming(&locks).min_interval(Duration::from_secs(3));
+    let (mut body, feed) = begun(&layer).await;
+    clock.advance(Duration::from_secs(2));
+    drop(feed);
+    assert!(body.frame().await.is_none());
+    let refused = second_click(&layer).await;
+    assert_eq!(refused.kind(), Some(RejectionKind::CoolingDown));
+    assert_eq!(refused.retry_after, Some(1));
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(second_click(&layer).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_body_that_is_dropped_half_way_releases_the_lock_and_its_cooldown_counts() {
     for cooldown in [Duration::ZERO, HOUR] {
         let (locks, store) = embedded();
