@@ -101,7 +101,7 @@ fn bounds(remember: &Lifetime, in_database: bool) -> Result<()> {
             return Err(Error::new(
                 *span,
                 format!(
-                    "`{written}` is too long; a record lives at most `\"3650d\"`, or `forever`"
+                    "`{written}` is too long; a record lives at most `\"3650d\"`, and `forever` means that"
                 ),
             ));
         }
