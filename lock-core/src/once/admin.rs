@@ -43,8 +43,8 @@ pub async fn create_table<D: Database>(db: &D) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// [`Misconfigured`](ErrorKind::Misconfigured): the table, a column, its unique index or a right is missing, or the database is a
-/// replica. The message says which and what to do. [`Unavailable`](ErrorKind::Unavailable): the database did not answer.
+/// [`Misconfigured`](ErrorKind::Misconfigured): the table, a column, its unique index or a right is missing, the database is a
+/// replica, the table is `UNLOGGED`, or `default_transaction_deferrable` is on. The message says which and what to do. [`Unavailable`](ErrorKind::Unavailable): the database did not answer.
 ///
 /// # Cancel safety
 ///
@@ -64,6 +64,9 @@ pub async fn check<D: Database>(db: &D) -> Result<(), Error> {
     tx.complete(&claim, Some(&[])).await?;
     tx.complete(&claim, None).await?;
     tx.withdraw(&claim).await?;
+    if let Some(advice) = tx.advice().await? {
+        return Err(Error::new(ErrorKind::Misconfigured, advice));
+    }
     tx.rollback().await
 }
 

@@ -10,7 +10,8 @@
 //!
 //! For one operation and the life of its record, the writes in the transaction are committed at most once, in one commit with
 //! the answer. Every repetition gets this answer. This needs no lease, no clock of a process and no Redis. It needs one
-//! database that keeps its commits.
+//! database that keeps its commits. The lives of records end by the clock of the database; with SQLite, that is the clock of the
+//! machine, and a clock that jumps forward ends them early.
 //!
 //! It is not guaranteed:
 //!

@@ -56,6 +56,8 @@ pub(super) struct Statements {
     pub(super) withdraw: &'static str,
     /// The largest number of rows to delete.
     pub(super) sweep: &'static str,
+    /// Returns a row with advice, if a setting breaks the promise and no statement above notices.
+    pub(super) advice: Option<&'static str>,
 }
 
 impl Dialect {
@@ -124,6 +126,13 @@ const POSTGRES: Statements = Statements {
     sweep: "DELETE FROM lockkit_once WHERE operation IN (\
             SELECT operation FROM lockkit_once WHERE expires_at <= clock_timestamp() \
             ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)",
+    advice: Some(
+        "SELECT convert_to(advice, 'UTF8'), NULL::bytea FROM pg_class, LATERAL (VALUES \
+         (relpersistence <> 'p', 'a crash empties the table `lockkit_once`; ALTER TABLE lockkit_once SET LOGGED'), \
+         (current_setting('default_transaction_deferrable') = 'on', 'a claim whose BEGIN fails is committed alone; \
+         turn `default_transaction_deferrable` off for the user')) AS all_advice (is_wrong, advice) \
+         WHERE pg_class.oid = 'lockkit_once'::regclass AND is_wrong LIMIT 1",
+    ),
 };
 
 /// SQLite has one writer at a time, so it needs no advisory lock: `BEGIN IMMEDIATE` waits for the other writer.
@@ -146,4 +155,5 @@ const SQLITE: Statements = Statements {
     sweep: "DELETE FROM lockkit_once WHERE operation IN (SELECT operation FROM lockkit_once \
             WHERE expires_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) \
             ORDER BY expires_at LIMIT ?1)",
+    advice: None,
 };

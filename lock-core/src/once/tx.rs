@@ -284,6 +284,16 @@ impl<D: Database> Tx<D> {
         rows.map_err(|error| failure::<D>(self.dialect, error))
     }
 
+    /// Returns what to do about a setting that breaks the promise.
+    pub(super) async fn advice(&mut self) -> Result<Option<String>, Error> {
+        let Some(advice) = self.dialect.statements().advice else {
+            return Ok(None);
+        };
+        let row = D::query(self.open(), advice, &[]).await;
+        let row = row.map_err(|error| failure::<D>(self.dialect, error))?;
+        Ok(row.map(|row| String::from_utf8_lossy(&row.run).into_owned()))
+    }
+
     /// Notes that a claim is completed or withdrawn, unless it is gone.
     fn end(&mut self, claim: &Claim, is_gone: bool, done: bool) -> Result<(), Error> {
         if is_gone {

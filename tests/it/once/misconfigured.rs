@@ -85,6 +85,24 @@ async fn a_database_that_is_read_only_is_reported() {
 }
 
 #[tokio::test]
+async fn a_table_that_a_crash_empties_and_a_default_that_admits_a_claim_alone_are_reported() {
+    needs!(postgres);
+    for (change, advice) in [
+        ("ALTER TABLE lockkit_once SET UNLOGGED", "SET LOGGED"),
+        (
+            "ALTER ROLE locks SET default_transaction_deferrable = on",
+            "default_transaction_deferrable",
+        ),
+    ] {
+        let fixture = postgres::Fresh::start().await;
+        fixture.sql(change).await;
+        let error = once::check(&fixture.other()).await.expect_err(change);
+        assert!(error.is_misconfigured(), "{error} {:?}", error.kind());
+        assert!(error.to_string().contains(advice), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_database_that_is_down_is_unavailable() {
     needs!(postgres);
     let fixture = postgres::Fresh::start().await;
