@@ -65,6 +65,10 @@ impl Draft {
         Self { bytes }
     }
 
+    pub(super) fn json(&self) -> &[u8] {
+        &self.bytes[HEAD..]
+    }
+
     pub(super) fn finish(mut self) -> Vec<u8> {
         let sum = checksum(&self.bytes);
         self.bytes.extend_from_slice(&sum);

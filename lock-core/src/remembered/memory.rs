@@ -116,7 +116,13 @@ impl<R> Memory<R> {
     fn written(&self, codec: &Codec<R>, is_error: bool, result: &R) -> Option<Vec<u8>> {
         let mut draft = Draft::new(self.digest(), is_error);
         Some(match (codec.write)(result, &mut draft)? {
-            Ok(()) => draft.finish(),
+            Ok(()) => {
+                // Reading takes as long as writing.
+                if cfg!(debug_assertions) && (codec.read)(draft.json()).is_err() {
+                    warn_unreadable(self.function);
+                }
+                draft.finish()
+            }
             // The work is done, so it must not run again.
             Err(error) => {
                 warn_not_kept(self.function, &error);
@@ -174,7 +180,7 @@ impl<R> Memory<R> {
         (codec.read)(stored.json).map_err(|_| {
             Error::new(
                 ErrorKind::Unreadable,
-                "the work is done, and its result does not fit the return type any more; let the type read old \
+                "the work is done, and its result does not fit the return type; if the type has changed, let it read old \
                  results, by `#[serde(default)]` or `#[serde(alias = \"…\")]`",
             )
         })
@@ -202,15 +208,32 @@ fn unreadable(why: Unreadable) -> Error {
     Error::new(ErrorKind::Unreadable, message)
 }
 
+/// Returns whether a function has reported none of its results before.
+fn is_first_report(function: &'static str) -> bool {
+    static REPORTED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    lock(&REPORTED).insert(function)
+}
+
+/// Reports a result that later calls cannot read, once for each function.
+#[cold]
+fn warn_unreadable(function: &'static str) {
+    if is_first_report(function) {
+        tracing::warn!(
+            function,
+            "the result of an `#[idempotent]` function cannot be read back, so later calls are refused with `Unreadable`; return \
+             a value that serde reads as it has written it"
+        );
+    }
+}
+
 /// Reports a result that cannot be kept, once for each function.
 #[cold]
 fn warn_not_kept(function: &'static str, error: &serde_json::Error) {
-    static WARNED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     let reason = match error.classify() {
         Category::Io => "it is larger than the largest record",
         _ => "its `Serialize` fails",
     };
-    if lock(&WARNED).insert(function) {
+    if is_first_report(function) {
         tracing::warn!(
             function,
             reason,

@@ -239,6 +239,32 @@ async fn a_result_that_serde_cannot_write_is_done() {
     assert_eq!(shop.runs(), 1);
 }
 
+/// serde reads no `u128` of a tagged enum.
+#[cfg(debug_assertions)]
+#[tokio::test]
+async fn a_result_that_cannot_be_read_back_is_reported_by_its_first_call() {
+    #[derive(Serialize, Deserialize)]
+    #[serde(tag = "kind")]
+    enum Total {
+        Cents { sum: u128 },
+    }
+    #[idempotent(key = "total", ttl = "10s", remember = "24h", manager = locks)]
+    async fn total(locks: &LockManager) -> Result<Total, Error> {
+        Ok(Total::Cents { sum: 1 << 70 })
+    }
+    let (log, _guard) = Log::begin(Level::WARN);
+    let locks = LockManager::in_memory();
+    let Total::Cents { sum } = total(&locks).await.expect("the first caller gets it");
+    assert_eq!(sum, 1 << 70);
+    assert!(log.text().contains("cannot be read back"), "{}", log.text());
+    let error = total(&locks).await.err().expect("no total");
+    assert!(error.is_unreadable(), "{error}");
+    assert!(
+        error.to_string().contains("if the type has changed"),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn a_forgotten_result_runs_again() {
     let shop = Shop::new();
