@@ -154,8 +154,7 @@ impl Error {
         self.0.kind == ErrorKind::Unreadable
     }
 
-    /// Returns whether the key is busy because a `cooldown` runs after its last owner's work, or because that work is done and
-    /// its result is not kept (code `lock_done`).
+    /// Returns whether the key is busy after its last owner's work: a `cooldown` runs, or the work is done for good (`lock_done`).
     #[must_use]
     pub fn is_cooling_down(&self) -> bool {
         self.0.detail == Detail::CoolingDown || self.is_done()

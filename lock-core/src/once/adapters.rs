@@ -3,7 +3,7 @@
 //! A driver as an optional dependency would bind the kit's oldest Rust and its versions to those of the driver. sqlx-sqlite and
 //! rusqlite even exclude each other in one lock file, because both link SQLite.
 
-/// Makes a [`Database`](crate::once::Database) of a pool of your version of sqlx, 0.8 or 0.9.
+/// Makes a [`Database`](crate::once::Database) of a pool of your version of sqlx, 0.8.4 or later, or 0.9.
 ///
 /// The type has the pool as its public field. The database is `sqlx::Postgres` or `sqlx::Sqlite`. Your crate needs `sqlx` as
 /// a direct dependency of this name.
@@ -18,9 +18,9 @@
 /// A nested transaction of sqlx (a savepoint) must end before the transaction does. If it is leaked with `mem::forget`, `commit`
 /// releases the savepoint only.
 ///
-/// On PostgreSQL, do not drop the future of a nested `begin()`, as a timeout or a `select!` around a part of the body may do. sqlx 0.8
-/// and 0.9 then roll back the whole transaction and report no error. Each later statement is committed by itself. Put the
-/// timeout around the call of the kit.
+/// On PostgreSQL, do not drop the future of a nested `begin()`, as a timeout or a `select!` around a part of the body may do.
+/// sqlx then rolls back the whole transaction and reports no error. Each later statement is committed by itself. Put the timeout
+/// around the call of the kit.
 #[macro_export]
 macro_rules! once_sqlx {
     ($(#[$attribute:meta])* $vis:vis struct $name:ident($database:path)) => {
@@ -33,6 +33,11 @@ macro_rules! once_sqlx {
 
             type Driver = $database;
             type Connection = <Driver as ::sqlx::Database>::Connection;
+
+            const _: () = ::core::assert!(
+                matches!(<Driver as ::sqlx::Database>::NAME.as_bytes(), b"PostgreSQL" | b"SQLite"),
+                "the database of `once_sqlx!` is `sqlx::Postgres` or `sqlx::Sqlite`"
+            );
 
             fn is_sqlite() -> bool {
                 <Driver as ::sqlx::Database>::NAME == "SQLite"
@@ -66,8 +71,8 @@ macro_rules! once_sqlx {
                 }
             }
 
-            /// Rolls back, also where SQLite has done so by itself, for example because the disk is full. sqlx does not see that.
-            /// Its own ROLLBACK would then fail, and the connection would stay in the pool as one with an open transaction.
+            /// Rolls back, also where SQLite has done so by itself, for example because the disk is full. sqlx does not see
+            /// that. Its own ROLLBACK would then fail, and the connection would stay in the pool as one with an open transaction.
             async fn roll_back(mut open: Open) -> ::core::result::Result<(), ::sqlx::Error> {
                 if is_sqlite() {
                     let _ = ::sqlx::query::<Driver>("BEGIN").execute(&mut *open).await;
@@ -199,8 +204,8 @@ macro_rules! once_sqlx {
 ///
 /// A transaction that is dropped closes its connection.
 ///
-/// `tx.transaction()` does not compile, because the end of such a transaction would be that of the kit's. For a part that may fail,
-/// send `SAVEPOINT` and `ROLLBACK TO` by `tx.batch_execute`.
+/// `tx.transaction()` does not compile, because the end of such a transaction would be that of the kit's. For a part that may
+/// fail, send `SAVEPOINT` and `ROLLBACK TO` by `tx.batch_execute`.
 #[macro_export]
 macro_rules! once_deadpool {
     ($(#[$attribute:meta])* $vis:vis struct $name:ident) => {
