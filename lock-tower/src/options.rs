@@ -63,8 +63,8 @@ pub enum ReleaseAt {
     /// moment, even if the client disconnects halfway. A body that ends with an error has no
     /// cooldown.
     ///
-    /// If the body has no known length, its end is sent when the lock is released or when
-    /// [`release_timeout`](crate::LockLayer::release_timeout) is over. A body of known length has no
+    /// If the body has no known length or has trailers, its end is sent when the lock is released or when
+    /// [`release_timeout`](crate::LockLayer::release_timeout) is over. Another body of known length has no
     /// such end, so the layer may hold the lock for a moment after the client has read all of it.
     BodyEnd,
 }

@@ -106,6 +106,11 @@ impl Memory {
         false
     }
 
+    /// Returns whether the release has sent a record whose outcome is not reported.
+    pub(super) fn leaves_record(&self) -> bool {
+        self.stored.is_some()
+    }
+
     /// Takes what is kept, when the release begins.
     pub(super) fn take(&mut self) -> Option<Kept> {
         let done = || match self.decided {

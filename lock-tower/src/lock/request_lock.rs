@@ -140,16 +140,22 @@ impl RequestLock {
 impl Drop for RequestLock {
     fn drop(&mut self) {
         // The guards release in the background, with the cooldown that counts at this moment.
-        if let Some(locks) = self.shared.take() {
-            match Handle::try_current() {
-                // The fallback has to know whether the store has confirmed the release.
-                Ok(runtime) if locks.fallback.is_some() => {
-                    let shared = Arc::clone(&self.shared);
-                    runtime.spawn(async move { shared.end(locks, None).await });
-                }
-                _ => drop(locks),
+        let Some(locks) = self.shared.take() else {
+            return;
+        };
+        match Handle::try_current() {
+            // The fallback and the report of a record need the answer of the store.
+            Ok(runtime) if locks.fallback.is_some() || self.shared.leaves_record() => {
+                let shared = Arc::clone(&self.shared);
+                runtime.spawn(async move {
+                    let released = shared.end(locks, None).await;
+                    shared.report_release(released);
+                });
             }
-            self.shared.report("background");
+            _ => {
+                drop(locks);
+                self.shared.report("background");
+            }
         }
     }
 }
@@ -226,7 +232,9 @@ impl SharedLock {
         }) = self.take()
         {
             drop(guard);
-            release_fallback(fallback).await;
+            if let Some(fallback) = fallback {
+                let _ = fallback.release().await;
+            }
         }
         Ok(ticket)
     }
@@ -246,12 +254,24 @@ impl SharedLock {
     ///
     /// The release at the end of the request then has nothing to do, and reports nothing.
     pub(crate) async fn release_and_report(&self, timeout: Duration) {
-        let outcome = match self.release_within(timeout).await {
+        let released = self.release_within(timeout).await;
+        self.report_release(released);
+    }
+
+    fn report_release(&self, released: Option<Result<(), Error>>) {
+        self.report(match released {
             Some(Ok(())) => "released",
             Some(Err(error)) => error.code(),
             None => "background",
-        };
-        self.report(outcome);
+        });
+    }
+
+    /// Returns whether the release leaves the record of the request in the store.
+    fn leaves_record(&self) -> bool {
+        #[cfg(feature = "replay")]
+        return self.state().memory.leaves_record();
+        #[cfg(not(feature = "replay"))]
+        false
     }
 
     /// Releases the lock, and returns `None` if the store does not confirm it within `timeout`.
@@ -277,10 +297,11 @@ impl SharedLock {
             Some(timeout) => guard.release_within(timeout).await,
             None => Some(guard.release().await),
         };
-        if let Some(fallback) = &fallback {
-            self.note_at(fallback, matches!(released, Some(Ok(()))));
+        if let Some(fallback) = fallback {
+            self.note_at(&fallback, matches!(released, Some(Ok(()))));
+            // Only the store's release is reported.
+            let _ = Box::pin(fallback.release()).await;
         }
-        release_fallback(fallback).await;
         released
     }
 
@@ -372,12 +393,5 @@ impl LongHoldObserver for SharedLock {
     fn on_long_hold(&self, held_for: Duration) {
         self.long_holds
             .report(self.telemetry, &self.endpoint, held_for);
-    }
-}
-
-/// Releases the fallback's lock. Only the store's release is reported.
-async fn release_fallback(fallback: Option<LockGuard>) {
-    if let Some(fallback) = fallback {
-        let _ = Box::pin(fallback.release()).await;
     }
 }

@@ -10,7 +10,6 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::body_lock::BodyLock;
-use crate::lock::is_grpc_error;
 
 pin_project! {
     /// The body of a response of [`LockService`](crate::LockService).
@@ -103,16 +102,16 @@ where
         };
         if !held.is_releasing() {
             match ready!(held.poll_body(|| body.as_mut().poll_frame(context))) {
-                Some(Ok(frame)) => {
-                    if frame.trailers_ref().is_some_and(is_grpc_error) {
-                        held.fail_call();
+                Some(Ok(frame)) => match frame.into_trailers() {
+                    Ok(trailers) => held.set_trailers(trailers),
+                    Err(frame) => {
+                        // A server polls nothing behind the last byte of a body of known length.
+                        if body.is_end_stream() && body.size_hint().exact().is_some() {
+                            *lock = None;
+                        }
+                        return Poll::Ready(Some(Ok(frame)));
                     }
-                    // A server does not poll again when it knows that this was the last frame.
-                    if body.is_end_stream() {
-                        *lock = None;
-                    }
-                    return Poll::Ready(Some(Ok(frame)));
-                }
+                },
                 Some(Err(error)) => {
                     held.fail();
                     *lock = None;
@@ -122,13 +121,17 @@ where
             }
         }
         ready!(held.poll_release(context));
+        let trailers = held.take_trailers();
         *lock = None;
-        Poll::Ready(None)
+        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            ResponseBodyKind::Inner { body, .. } => body.is_end_stream(),
+            // The end of a body that has begun is that of its lock.
+            ResponseBodyKind::Inner { body, lock } => {
+                body.is_end_stream() && lock.as_ref().is_none_or(|lock| !lock.has_begun())
+            }
             ResponseBodyKind::Ready { body } => body.data.is_none() && body.trailers.is_none(),
         }
     }

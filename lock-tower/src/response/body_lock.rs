@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::lock::{BoxFuture, RequestLock};
+use http::HeaderMap;
+
+use crate::lock::{BoxFuture, RequestLock, is_grpc_error};
 
 /// The lock of a body. A drop releases it in the background.
 pub(crate) struct BodyLock {
@@ -13,6 +15,10 @@ pub(crate) struct BodyLock {
     release_timeout: Duration,
     /// The body is being polled. If the lock is dropped meanwhile, the body has panicked.
     body_polled: bool,
+    /// The body was polled.
+    has_begun: bool,
+    /// The trailers of the body, which are its end and wait for the release.
+    trailers: Option<HeaderMap>,
 }
 
 enum BodyLockState {
@@ -27,15 +33,35 @@ impl BodyLock {
             state: BodyLockState::Holding(Some(lock)),
             release_timeout,
             body_polled: false,
+            has_begun: false,
+            trailers: None,
         }
     }
 
     /// Polls the body to which this lock belongs.
     pub(crate) fn poll_body<T>(&mut self, poll: impl FnOnce() -> T) -> T {
+        self.has_begun = true;
         self.body_polled = true;
         let polled = poll();
         self.body_polled = false;
         polled
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Keeps the trailers until the lock is released. A gRPC call may have failed in them.
+    pub(crate) fn set_trailers(&mut self, trailers: HeaderMap) {
+        if let (true, BodyLockState::Holding(Some(lock))) = (is_grpc_error(&trailers), &self.state)
+        {
+            lock.fail_call();
+        }
+        self.trailers = Some(trailers);
+    }
+
+    pub(crate) fn take_trailers(&mut self) -> Option<HeaderMap> {
+        self.trailers.take()
     }
 
     pub(crate) fn is_releasing(&self) -> bool {
@@ -46,13 +72,6 @@ impl BodyLock {
     pub(crate) fn fail(&self) {
         if let BodyLockState::Holding(Some(lock)) = &self.state {
             lock.fail();
-        }
-    }
-
-    /// Records that the trailers of a gRPC call contain an error.
-    pub(crate) fn fail_call(&self) {
-        if let BodyLockState::Holding(Some(lock)) = &self.state {
-            lock.fail_call();
         }
     }
 

@@ -1,6 +1,8 @@
 //! Locks that are held until the body of the response has ended.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ fn streaming(locks: &LockManager) -> LockLayer {
 /// The head of a response, and the sender of its body.
 async fn begun(layer: &LockLayer) -> (ResponseBody<Fed>, mpsc::UnboundedSender<Sent>) {
     let (feed, fed) = mpsc::unbounded_channel();
-    let fed = std::sync::Arc::new(Mutex::new(Some(Fed(fed))));
+    let fed = Arc::new(Mutex::new(Some(Fed(fed))));
     let service = layer.layer(service_fn(move |_: Request<Body>| {
         let fed = fed.clone();
         async move {
@@ -239,6 +241,52 @@ async fn a_release_that_hangs_holds_the_end_back_no_longer_than_its_bound() {
     store.recover();
     all_released(&locks).await;
     assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn trailers_are_the_end_that_waits_for_the_release() {
+    let (locks, store) = patient().await;
+    let layer = streaming(&locks).release_timeout(HOUR);
+    let (mut body, feed) = begun(&layer).await;
+    feed.send(data("part")).unwrap();
+    assert!(body.frame().await.unwrap().unwrap().is_data());
+    store.hang();
+    feed.send(Ok(Frame::trailers(HeaderMap::new()))).unwrap();
+    for _ in 0..3 {
+        assert!(poll_once(std::pin::pin!(body.frame())).is_pending());
+        tokio::task::yield_now().await;
+    }
+    store.recover();
+    assert!(in_time(body.frame()).await.unwrap().unwrap().is_trailers());
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn a_body_of_unknown_length_that_knows_its_end_waits_for_the_release_too() {
+    let (locks, store) = embedded();
+    for trailers in [None, Some(Frame::trailers(HeaderMap::new()))] {
+        let frames = [Some(Frame::data("part".into())), trailers];
+        let frames: VecDeque<_> = frames.into_iter().flatten().collect();
+        let ends = Ends {
+            frames,
+            length: None,
+        };
+        let ends = Arc::new(Mutex::new(Some(ends)));
+        let service = streaming(&locks).layer(service_fn(move |_: Request<Body>| {
+            let ends = ends.clone();
+            async move {
+                let ends = ends.lock().await.take().expect("one request");
+                Ok::<_, std::convert::Infallible>(Response::new(ends))
+            }
+        }));
+        let mut body = service.oneshot(click("42")).await.unwrap().into_body();
+        assert!(body.frame().await.unwrap().unwrap().is_data());
+        assert!(!body.is_end_stream());
+        assert_eq!(store.taken(), 1);
+        body.frame().await;
+        assert_eq!(store.taken(), 0, "at the end");
+        assert!(body.is_end_stream());
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Helpers for the tests of the layer: requests, readable responses, and a gate for handlers.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
-use http_body::Frame;
+use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use lock_core::LockManager;
 use lock_core::test_util::{ManualClock, TestStore};
@@ -200,6 +201,32 @@ impl http_body::Body for Fed {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Sent>> {
         self.0.poll_recv(context)
+    }
+}
+
+/// A body that says that its last frame is the last one.
+pub(crate) struct Ends {
+    pub(crate) frames: VecDeque<Frame<Bytes>>,
+    pub(crate) length: Option<u64>,
+}
+
+impl http_body::Body for Ends {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.frames.pop_front().map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map(SizeHint::with_exact).unwrap_or_default()
     }
 }
 

@@ -1,15 +1,13 @@
 //! gRPC: an answer ends with trailers, and an error may stand in them.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use crate::common::{Body, Fed, all_released, data, embedded};
+use crate::common::{Body, Ends, Fed, all_released, data, embedded};
+use crate::log::ThisThread;
 use crate::replay::steps::*;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body::{Frame, SizeHint};
+use http_body::Frame;
 use http_body_util::BodyExt;
 use lock_tower::{RejectionKind, ReleaseAt, Remember, Replay};
 use tokio::sync::mpsc;
@@ -78,32 +76,6 @@ async fn a_grpc_error_in_the_head_or_in_the_trailers_is_not_remembered() {
     assert_eq!(store.taken(), 0);
 }
 
-/// A body that knows that its trailers are its end.
-struct Ends {
-    frames: VecDeque<Frame<Bytes>>,
-    length: Option<u64>,
-}
-
-impl http_body::Body for Ends {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.frames.pop_front().map(Ok))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.frames.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.length.map(SizeHint::with_exact).unwrap_or_default()
-    }
-}
-
 /// Sends duplicates until the release of the first request has been answered.
 async fn until_released<S, B>(service: &S) -> Reply
 where
@@ -167,6 +139,35 @@ async fn a_grpc_answer_is_whole_when_a_server_has_its_trailers() {
         drop(body);
         until_released(&service).await.is_replay("message");
     }
+}
+
+#[tokio::test]
+async fn an_answer_whose_body_knows_its_end_is_recorded_without_a_warning() {
+    let log = ThisThread::listen();
+    for (end, length) in [
+        (ReleaseAt::Head, None),
+        (ReleaseAt::BodyEnd, None),
+        (ReleaseAt::BodyEnd, Some(7)),
+    ] {
+        for with_trailers in [true, false] {
+            let (locks, _) = embedded();
+            let layer = paying(&locks, Replay::default()).release_at(end);
+            let service = answering(&layer, move |_| {
+                let trailers = with_trailers.then(|| Frame::trailers(trailers("0")));
+                let frames = [Some(Frame::data("message".into())), trailers];
+                let frames = frames.into_iter().flatten().collect();
+                unary("0").map(|_| Ends { frames, length })
+            });
+            send(&service, pay("")).await.is_first("message");
+            if with_trailers || length.is_none() {
+                send(&service, pay("")).await.is_replay("message");
+            }
+            until_released(&service).await.is_replay("message");
+            all_released(&locks).await;
+        }
+    }
+    let lines = log.lines("has not confirmed");
+    assert!(lines.is_empty(), "{lines:?}");
 }
 
 /// The trailers are behind the body, so the outcome is not known before.
