@@ -22,6 +22,8 @@ pin_project! {
         #[pin]
         body: RequestBody<B>,
         copy: Option<Box<BodyCopy>>,
+        // The length that a collected body has announced. A server cuts a body that has another one.
+        announced: Option<u64>,
     }
 }
 
@@ -40,8 +42,12 @@ impl<B: Body> RecordedBody<B> {
         Self::without_copy(RequestBody::read(data, Remainder::End(trailers)))
     }
 
-    pub(super) fn collected(collected: Collected<B>) -> Self {
-        Self::without_copy(RequestBody::read(collected.data, collected.after))
+    pub(super) fn collected(collected: Collected<B>, announced: Option<u64>) -> Self {
+        let body = RequestBody::read(collected.data, collected.after);
+        Self {
+            announced,
+            ..Self::without_copy(body)
+        }
     }
 
     pub(super) fn copied(body: B, copy: BodyCopy) -> Self {
@@ -53,7 +59,11 @@ impl<B: Body> RecordedBody<B> {
     }
 
     fn without_copy(body: RequestBody<B>) -> Self {
-        Self { body, copy: None }
+        Self {
+            body,
+            copy: None,
+            announced: None,
+        }
     }
 }
 
@@ -113,6 +123,7 @@ impl<B: Body> Body for RecordedBody<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let mut this = self.project();
+        *this.announced = None;
         let frame = ready!(this.body.as_mut().poll_frame(context));
         if let Some(copy) = this.copy {
             let goes_on = match &frame {
@@ -141,7 +152,10 @@ impl<B: Body> Body for RecordedBody<B> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match self.announced {
+            Some(length) => SizeHint::with_exact(length),
+            None => self.body.size_hint(),
+        }
     }
 }
 

@@ -133,7 +133,7 @@ impl<P: Place> Recording<P> {
                 Ok(self.cannot_keep("the body has another length than it announced"))
             }
         };
-        (kept, RecordedBody::collected(collected))
+        (kept, RecordedBody::collected(collected, length))
     }
 
     /// Encodes the whole answer. If it is too large, the request is done.

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Full};
 use lock_core::LockManager;
 use lock_tower::{RejectionKind, ReleaseAt, Replay};
 use tokio::sync::mpsc;
-use tower::ServiceExt;
+use tower::{Layer, ServiceExt, service_fn};
 
 /// A body that announces a length.
 struct Announced(Fed, u64);
@@ -240,6 +240,31 @@ async fn a_body_that_lies_about_its_length_is_done_and_reaches_its_client_unchan
             .unwrap();
         assert_eq!(got, frames.concat());
         second(&locks).await.is_refused(RejectionKind::Done);
+    }
+}
+
+/// A server cuts such an answer at the length that it has announced, so that its client knows.
+#[tokio::test]
+async fn a_body_that_lies_about_its_length_is_sent_with_the_length_that_it_announced() {
+    use crate::on_sockets::{connect_and_send, serve};
+    use tokio::io::AsyncReadExt;
+
+    for (sent, arrives) in [("12", "12"), ("12345", "1234")] {
+        let (locks, _) = embedded();
+        let layer = paying(&locks, Replay::default());
+        let service = layer.layer(service_fn(move |_: Received| async move {
+            let body = Announced(fed(vec![data(sent)]), 4);
+            Ok::<_, Infallible>(Response::new(body))
+        }));
+        let app =
+            service_fn(move |_: http::Request<axum::body::Body>| service.clone().oneshot(pay("")));
+        let address = serve(axum::Router::new().fallback_service(app)).await;
+        let request = "POST / HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n";
+        let mut client = connect_and_send(address, request).await;
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.contains("content-length: 4\r\n"), "{answer}");
+        assert!(answer.ends_with(&format!("\r\n\r\n{arrives}")), "{answer}");
     }
 }
 
