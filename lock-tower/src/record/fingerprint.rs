@@ -1,6 +1,7 @@
 //! The digest that distinguishes a repeated request from another one under the same key.
 
 use http::Method;
+use http::header::RANGE;
 use http::request::Parts;
 use sha2::{Digest, Sha256};
 
@@ -18,7 +19,8 @@ pub(crate) struct Fingerprinted {
 
 /// Begins the digest of a request with its method, path and query.
 ///
-/// Headers are not in it, because a client may repeat a request with other ones.
+/// Headers are not in it, because a client may repeat a request with other ones. The range of a GET is, because the answer
+/// is that part.
 pub(crate) fn digest_of_head(request: &Parts) -> Sha256 {
     let (path, query) = canonical_uri(request);
     let mut digest = Sha256::new();
@@ -31,7 +33,12 @@ pub(crate) fn digest_of_head(request: &Parts) -> Sha256 {
         digest.update((field.len() as u64).to_be_bytes());
         digest.update(field);
     }
-    digest.update([u8::from(query.is_some())]);
+    let range = request.headers.get(RANGE).filter(|_| method == Method::GET);
+    digest.update([u8::from(query.is_some()) | u8::from(range.is_some()) << 1]);
+    if let Some(range) = range {
+        digest.update((range.len() as u64).to_be_bytes());
+        digest.update(range);
+    }
     digest
 }
 

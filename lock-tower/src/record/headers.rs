@@ -9,7 +9,7 @@ use super::codec::Unreadable;
 use super::cursor::{Cursor, push_bytes, push_varint};
 
 /// The headers that are always kept. Records refer to them by their place, so add only at the end.
-const TABLE: [&str; 28] = [
+const TABLE: [&str; 29] = [
     "content-type",
     "content-encoding",
     "content-language",
@@ -39,6 +39,7 @@ const TABLE: [&str; 28] = [
     "cross-origin-opener-policy",
     "cross-origin-embedder-policy",
     "cross-origin-resource-policy",
+    "content-range",
 ];
 
 /// The headers that are never kept: credentials, and those that belong to one connection or answer.

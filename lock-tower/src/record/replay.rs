@@ -61,10 +61,10 @@ pub(crate) struct ReplayRules {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fingerprint {
-    /// The method, the path, the query, and all bytes of the body that the first handler had read.
+    /// The method, the path, the query, the `Range` of a GET, and all bytes of the body that the first handler had read.
     #[default]
     Request,
-    /// The method, the path and the query.
+    /// The method, the path, the query and the `Range` of a GET.
     ///
     /// This suits bodies that a client encodes anew for every attempt, such as multipart forms, whose
     /// boundaries are random. The layer reads the body of a duplicate before it answers, up to 64 MiB, because over

@@ -2,7 +2,8 @@
 
 use crate::common::embedded;
 use crate::replay::steps::*;
-use http::{HeaderName, StatusCode, header};
+use http::header::{CONTENT_RANGE, RANGE};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use lock_core::ErrorKind;
 use lock_tower::{LockLayer, RejectionKind, Replay};
 
@@ -93,4 +94,37 @@ async fn an_answer_with_more_than_8_kib_of_headers_is_done_and_not_kept() {
     let second = send(&service, pay("")).await;
     second.is_refused(RejectionKind::Done);
     assert_eq!(second.header("retry-after"), None);
+}
+
+#[tokio::test]
+async fn a_part_of_a_file_is_repeated_with_its_range_and_only_to_requests_for_that_part() {
+    let (locks, _) = embedded();
+    let layer = paying(&locks, Replay::default()).methods([Method::GET]);
+    let service = answering(&layer, |request| {
+        assert_eq!(request.headers()[RANGE], "bytes=0-3");
+        let mut answer = created("data");
+        *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+        let range = HeaderValue::from_static("bytes 0-3/9");
+        answer.headers_mut().insert(CONTENT_RANGE, range);
+        answer
+    });
+    let part = |range: Option<&str>| {
+        let mut request = pay("");
+        *request.method_mut() = Method::GET;
+        let range = range.map(|range| HeaderValue::from_str(range).unwrap());
+        request
+            .headers_mut()
+            .extend(range.map(|range| (RANGE, range)));
+        request
+    };
+    send(&service, part(Some("bytes=0-3")))
+        .await
+        .is_first("data");
+    let second = send(&service, part(Some("bytes=0-3"))).await;
+    second.is_replay("data");
+    assert_eq!(second.header("content-range"), Some("bytes 0-3/9"));
+    for other in [Some("bytes=4-7"), None] {
+        let refused = send(&service, part(other)).await;
+        refused.is_refused(RejectionKind::KeyReused);
+    }
 }
