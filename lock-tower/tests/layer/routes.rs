@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::routing::post;
 use http::{Method, StatusCode};
 use lock_core::LockManager;
-use lock_tower::{LockContext, LockLayer, RejectionKind};
+use lock_tower::{LockContext, LockLayer, MissingKey, RejectionKind};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
@@ -110,6 +110,18 @@ async fn without_a_matched_route_the_path_counts() {
         .layer(layer(&locks, "k:<route>"));
     let keys = keys_of(app, &locks, &gate, &["/users/1", "/users/2"]).await;
     assert_eq!(keys, ["k:/users/1", "k:/users/2"]);
+}
+
+#[tokio::test]
+async fn a_parameter_that_is_no_text_is_malformed_and_not_missing() {
+    let (locks, _) = embedded();
+    let gate = Gate::closed();
+    gate.let_through(1);
+    let layer = layer(&locks, "k:<param.id>").on_missing_key(MissingKey::Pass);
+    let app = gated_route("/orders/{id}/pay", &gate).route_layer(layer);
+    let refused = send(&app, request(Method::POST, "/orders/%FF/pay", "42"));
+    assert_eq!(refused.await.kind(), Some(RejectionKind::KeyInvalid));
+    assert_eq!(gate.entered_so_far(), 0);
 }
 
 #[tokio::test]

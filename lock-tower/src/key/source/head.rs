@@ -77,6 +77,7 @@ impl HeadSource {
 
     #[cfg(feature = "axum")]
     fn param(&self, name: &str, request: &mut Parts) -> Result<KeyPart, KeyFailure> {
+        use axum::extract::rejection::RawPathParamsRejection::InvalidUtf8InPathParam;
         use axum::extract::{FromRequestParts, RawPathParams};
         use std::pin::pin;
         use std::task::{Context, Poll, Waker};
@@ -84,6 +85,9 @@ impl HeadSource {
         // axum offers the parameters only through this future, which is ready at the first poll.
         let params = pin!(RawPathParams::from_request_parts(request, &()));
         let params = match params.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Err(InvalidUtf8InPathParam(_))) => {
+                return Err(KeyFailure::Invalid(Some(self.to_string())));
+            }
             Poll::Ready(params) => params.ok(),
             Poll::Pending => None,
         };
