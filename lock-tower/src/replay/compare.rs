@@ -59,7 +59,7 @@ pub(super) async fn is_same<B: Body>(
 }
 
 /// Reads the rest of a body, because over HTTP/1.1 a client that still sends cannot read its answer.
-async fn read_on<B: Body>(mut body: Pin<&mut RequestBody<B>>, idle: Duration) {
+pub(super) async fn read_on<B: Body>(mut body: Pin<&mut RequestBody<B>>, idle: Duration) {
     let mut rest = LARGEST_REST;
     while rest > 0 {
         let Some(Some(Ok(frame))) = next_frame(body.as_mut(), pin!(sleep(idle))).await else {

@@ -1,5 +1,6 @@
 //! Answers a duplicate with the recorded answer of the first request.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header
 use http_body::Body;
 use lock_core::Error;
 
-use super::compare::is_same;
+use super::compare::{is_same, read_on};
 use super::in_key::lock_name;
 use crate::key::RequestBody;
 use crate::lock::{BoxFuture, Replayed};
@@ -20,6 +21,8 @@ use crate::response::ReadyBody;
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Answers a request if its refusal carries a record, and otherwise returns the request.
+///
+/// A request that is done or whose record cannot be read is refused behind its body.
 #[expect(
     clippy::result_large_err,
     reason = "it is matched at once, and a box would cost every refusal an allocation"
@@ -36,21 +39,28 @@ where
     let (false, Some(bytes), Some(rules)) = (policy.shadow, error.record(), &policy.replay) else {
         return Err(request);
     };
-    if is_cooldown(bytes) || bytes == DONE {
+    if is_cooldown(bytes) {
         return Err(request);
     }
     let name = lock_name(policy, error.key().unwrap_or_default());
-    let record = match Record::decode(bytes, Sealing::of(rules, &name)) {
-        Ok(record) => record,
-        Err(reason) => {
-            policy.telemetry.unreadable(reason.as_str());
-            return Err(request);
-        }
+    let record = match bytes {
+        DONE => None,
+        bytes => Record::decode(bytes, Sealing::of(rules, &name))
+            .map_err(|reason| policy.telemetry.unreadable(reason.as_str()))
+            .ok(),
     };
+    let rejection = Rejection::from(error);
     let fingerprint = rules.fingerprint;
     let policy = Arc::clone(policy);
     Ok(Box::pin(async move {
-        let answer = compared(&policy, record, request, fingerprint).await;
+        let answer = match record {
+            Some(record) => compared(&policy, record, request, fingerprint).await,
+            None => {
+                let (parts, body) = request.into_parts();
+                read_on(pin!(body), policy.body.time).await;
+                refused(&policy, rejection, &parts)
+            }
+        };
         answer.map(|(data, trailers)| ReadyBody::new(data, trailers))
     }))
 }

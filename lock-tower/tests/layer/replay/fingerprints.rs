@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use lock_core::LockManager;
-use lock_tower::{Fingerprint, RejectionKind, Replay, RequestBody};
+use lock_tower::{Fingerprint, RejectionKind, Remember, Replay, RequestBody};
 use tokio::sync::mpsc;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
@@ -332,6 +332,19 @@ async fn a_duplicate_whose_body_does_not_count_is_answered_behind_its_body_withi
     read(other.await.unwrap())
         .await
         .is_refused(RejectionKind::KeyReused);
+
+    // So is a duplicate of a request that is done.
+    let (locks, _) = embedded();
+    let done = Replay::default().remember_with(|_| Remember::Done);
+    let service = reading(&locks, done, ALL);
+    send(&service, pieces(&["a"])).await.is_first("paid");
+    let (feed, body) = mpsc::unbounded_channel();
+    let mut other = Box::pin(service.clone().oneshot(streamed(body)));
+    feed.send(data("a")).unwrap();
+    assert!(poll_once(other.as_mut()).is_pending());
+    drop(feed);
+    let refused = read(other.await.unwrap()).await;
+    refused.is_refused(RejectionKind::Done);
 
     // A body that breaks off changes nothing.
     let (locks, _) = embedded();
