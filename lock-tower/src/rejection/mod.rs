@@ -6,9 +6,9 @@ mod once;
 mod reason;
 mod text;
 
+pub(crate) use reason::{COOLDOWN, COOLDOWN_IN_STORE};
 #[cfg(feature = "replay")]
-pub(crate) use reason::DONE;
-pub(crate) use reason::{COOLDOWN, COOLDOWN_IN_STORE, is_cooldown};
+pub(crate) use reason::{DONE, is_cooldown};
 
 use std::borrow::Cow;
 use std::time::Duration;
