@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use lock_core::ErrorKind;
 use lock_core::middleware::{Forgotten, RecordOutcome};
-use lock_tests::{needs, wait};
+use lock_tests::{RedisCluster, needs, wait};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -134,6 +134,24 @@ async fn while_its_slot_moves_the_key_of_a_completed_run_cools_down_until_its_ti
         assert_eq!(value.rsplit('/').next(), Some(&*expected));
         manager(cluster).await.forget(key).await.expect("no fault");
     }
+}
+
+#[tokio::test]
+async fn while_its_slot_moves_a_lock_cools_down_on_a_node_without_memory() {
+    needs!(redis);
+    let cluster = RedisCluster::start(long());
+    let locks = manager(&cluster).await;
+    let guard = locks.lock("{cools}").ttl(long()).cooldown(long());
+    let guard = guard.acquire().await.expect("free");
+    let name = "lockkit:{cools}";
+    let moving = Move::begin(&cluster, name);
+    let node = cluster.master_of(name);
+    node.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    guard.release().await.expect("a cooldown needs no memory");
+    node.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    moving.end();
+    let value = cluster.cli(name, &["GET", name]);
+    assert!(value.starts_with("cooling/"), "{value}");
 }
 
 #[tokio::test]
