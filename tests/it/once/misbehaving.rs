@@ -90,19 +90,23 @@ async fn a_body_that_commits_by_itself_and_fails_does_not_run_again() {
 struct Probe<T: ?Sized>(PhantomData<T>);
 
 trait Otherwise {
-    const IS_MUTABLE: bool = false;
+    fn is_mutable() -> bool {
+        false
+    }
 }
 
 impl<T: ?Sized> Otherwise for Probe<T> {}
 
 impl<T: ?Sized + DerefMut> Probe<T> {
-    const IS_MUTABLE: bool = true;
+    fn is_mutable() -> bool {
+        true
+    }
 }
 
 /// `tokio_postgres::Client::transaction` takes `&mut`. Its BEGIN is ignored inside a transaction, and its end is that of the kit's.
 #[test]
 fn with_deadpool_no_body_can_begin_a_transaction_inside_that_of_the_kit() {
     type Connection = <postgres::Postgres as Database>::Connection;
-    assert!(!Probe::<Connection>::IS_MUTABLE);
-    assert!(Probe::<Box<Connection>>::IS_MUTABLE);
+    assert!(!Probe::<Connection>::is_mutable());
+    assert!(Probe::<Box<Connection>>::is_mutable());
 }
