@@ -192,6 +192,8 @@ async fn a_result_that_is_too_large_is_done_and_the_log_says_so_once() {
         assert!(error.is_busy() && error.is_cooling_down());
         assert!(error.to_string().contains("is done"), "{error}");
         assert_eq!((error.code(), error.retry_after()), ("lock_done", None));
+        #[cfg(feature = "axum")]
+        tells_no_client_to_come_back(error).await;
         assert_eq!(shop.runs(), 1);
     }
     let text = log.text();
@@ -204,24 +206,15 @@ async fn a_result_that_is_too_large_is_done_and_the_log_says_so_once() {
 
 /// A client that came back after the life of the record would pay again.
 #[cfg(feature = "axum")]
-#[tokio::test]
-async fn the_response_for_work_that_is_done_tells_no_client_to_come_back() {
+async fn tells_no_client_to_come_back(error: Error) {
     use axum::response::IntoResponse as _;
-    #[idempotent(key = "large", ttl = "10s", remember = "24h", manager = locks)]
-    async fn large(locks: &LockManager) -> Result<String, Error> {
-        Ok("x".repeat(2 << 20))
-    }
-    let locks = LockManager::in_memory();
-    large(&locks).await.expect("the first caller gets it");
-    let response = large(&locks).await.expect_err("done").into_response();
+    let response = error.into_response();
     assert_eq!(response.status(), 409);
     assert!(!response.headers().contains_key("retry-after"));
     let body = axum::body::to_bytes(response.into_body(), 1 << 20).await;
     let body = String::from_utf8(body.expect("a problem").to_vec()).expect("JSON");
-    assert!(
-        body.contains("\"lock_done\"") && !body.contains("retry_after_ms"),
-        "{body}"
-    );
+    let says = body.contains("\"lock_done\"") && !body.contains("retry_after_ms");
+    assert!(says, "{body}");
 }
 
 #[tokio::test]
