@@ -32,10 +32,10 @@ impl Error {
     /// `https://shop.example/problems/`. Without this method, `type` is `urn:lockkit:problem:` and
     /// the code, which is only a name. Characters that are not valid in a URI are removed.
     ///
-    /// `Retry-After` is in whole seconds, rounded up and never 0. It is exact while the key cools
-    /// down. Work that is done (`lock_done`) has none, because it would run again after the life of its record. While the key is held it is 1, because the end of the owner's work is unknown. A
-    /// script of another origin can read the header only if `Access-Control-Expose-Headers` names
-    /// it, but it can always read the body.
+    /// `Retry-After` is in whole seconds, rounded up and never 0. It is exact while the key cools down. Work that is done
+    /// (`lock_done`) has none, because it would run again after the life of its record. While the key is held it is 1, because the
+    /// end of the owner's work is unknown. A script of another origin can read the header only if
+    /// `Access-Control-Expose-Headers` names it, but it can always read the body.
     ///
     /// # Examples
     ///

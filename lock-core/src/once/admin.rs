@@ -44,7 +44,8 @@ pub async fn create_table<D: Database>(db: &D) -> Result<(), Error> {
 /// # Errors
 ///
 /// [`Misconfigured`](ErrorKind::Misconfigured): the table, a column, its unique index or a right is missing, the database is a
-/// replica, the table is `UNLOGGED`, or `default_transaction_deferrable` is on. The message says which and what to do. [`Unavailable`](ErrorKind::Unavailable): the database did not answer.
+/// replica, the table is `UNLOGGED`, or `default_transaction_deferrable` is on. The message says which and what to do.
+/// [`Unavailable`](ErrorKind::Unavailable): the database did not answer.
 ///
 /// # Cancel safety
 ///
