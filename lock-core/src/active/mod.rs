@@ -175,8 +175,9 @@ impl ActiveLease {
         lock(&self.state).waiting.remove(waker_id);
     }
 
+    /// Takes all wakers, and counts them.
     #[cfg(all(test, feature = "test-util"))]
-    pub(crate) fn wakers(&self) -> usize {
+    pub(crate) fn take_wakers(&self) -> usize {
         lock(&self.state).waiting.take().len()
     }
 

@@ -43,6 +43,6 @@ async fn a_body_that_entered_a_lock_and_was_dropped_leaves_no_waker_there() {
         let ended = outer.scope(limited.run(pending::<()>())).await;
         assert!(ended.unwrap_err().is_max_hold());
     }
-    assert_eq!(outer.lease.wakers(), 0);
+    assert_eq!(outer.lease.take_wakers(), 0);
     assert!(outer.is_valid());
 }

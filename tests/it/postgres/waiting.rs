@@ -62,7 +62,7 @@ async fn fifty_managers_that_ask_at_once_all_get_the_lock() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_way_for_messages_that_admits_nobody_leaves_waiters_to_ask_again() {
+async fn a_listener_that_its_server_does_not_admit_leaves_waiters_to_ask_again() {
     needs!(postgres);
     let server = SqlServer::postgres();
     let proxy = Proxy::to(server.address());
@@ -78,7 +78,7 @@ async fn a_way_for_messages_that_admits_nobody_leaves_waiters_to_ask_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_way_for_messages_that_leads_to_another_database_leaves_waiters_to_ask_again() {
+async fn a_listener_on_another_database_leaves_waiters_to_ask_again() {
     needs!(postgres);
     let server = SqlServer::postgres();
     server.sql("CREATE DATABASE another");

@@ -131,8 +131,8 @@ pub(crate) enum OwnerFence {
 /// A write that was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Those of one key rise. A store that loses a write that may be lost may give its number to another write at a later time,
-    /// but it never does so with the number of a write that gives a key to somebody.
+    /// The numbers of one key rise. A crash of the store can lose a write that [may be lost](Swap::may_be_lost), and the store can
+    /// give that number to a later write. No crash loses a write that grants a key, so no other write has its number.
     pub(crate) revision: u64,
     pub(crate) at: ServerTime,
 }

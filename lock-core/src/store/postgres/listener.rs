@@ -57,7 +57,7 @@ impl PostgresCells {
         self.connection().await?;
         let ways = self.ways().await?;
         let opened = open(ways.listening(), &self.tls, hear);
-        // Whoever connects the manager waits for the end of the first attempt.
+        // `LockManager::connect` waits until the first attempt has ended.
         let opened = timeout(self.connect_timeout / 2, opened).await;
         let (client, driver) = opened.unwrap_or_else(|_| Err(Failure::refused(SLOW)))?;
         let (address, channel) = (u64::from(self.manager).cast_signed(), channel(self.manager));

@@ -338,8 +338,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_message_stays_while_no_connection_is_made_and_nobody_waits_for_it() {
-        // Nobody listens on this port.
+    async fn a_message_stays_while_no_connection_is_made_and_no_release_waits_for_it() {
+        // No server listens on port 1.
         let url = PostgresUrl::parse("postgres://locks@127.0.0.1:1/locks").expect("a URL");
         let tls = url.tls().expect("TLS");
         let cells = PostgresCells::new(url, tls, &Settings::default(), Address::random());

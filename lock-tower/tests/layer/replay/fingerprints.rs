@@ -305,6 +305,21 @@ async fn a_duplicate_with_empty_frames_without_an_end_is_too_slow() {
         .is_refused(RejectionKind::BodyTimeout);
 }
 
+/// Sends a body that ends later. Returns its answer, which comes behind that end.
+async fn answered_behind_its_body<S, B>(service: &S, piece: &'static str) -> Reply
+where
+    S: Service<Request<Fed>, Response = Response<B>, Error = Infallible> + Clone,
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Debug,
+{
+    let (feed, body) = mpsc::unbounded_channel();
+    let mut answer = Box::pin(send(service, streamed(body)));
+    feed.send(data(piece)).unwrap();
+    assert!(poll_once(answer.as_mut()).is_pending());
+    drop(feed);
+    answer.await
+}
+
 /// Over HTTP/1.1 a client that still sends cannot read an answer, because the server closes the connection.
 #[tokio::test]
 async fn a_duplicate_whose_body_does_not_count_is_answered_behind_its_body_within_bounds() {
@@ -313,23 +328,15 @@ async fn a_duplicate_whose_body_does_not_count_is_answered_behind_its_body_withi
     let service = reading(&locks, head(), ALL);
     send(&service, pieces(&["--1"])).await.is_first("paid");
 
-    let (feed, body) = mpsc::unbounded_channel();
-    let mut duplicate = Box::pin(service.clone().oneshot(streamed(body)));
-    feed.send(data("--2")).unwrap();
-    assert!(poll_once(duplicate.as_mut()).is_pending());
-    drop(feed);
-    read(duplicate.await.unwrap()).await.is_replay("paid");
+    answered_behind_its_body(&service, "--2")
+        .await
+        .is_replay("paid");
 
     // Another request is refused behind its body, too.
     let (locks, _) = embedded();
     let strict = reading(&locks, Replay::default(), ALL);
     send(&strict, pieces(&["a"])).await.is_first("paid");
-    let (feed, body) = mpsc::unbounded_channel();
-    let mut other = Box::pin(strict.clone().oneshot(streamed(body)));
-    feed.send(data("ab")).unwrap();
-    assert!(poll_once(other.as_mut()).is_pending());
-    drop(feed);
-    read(other.await.unwrap())
+    answered_behind_its_body(&strict, "ab")
         .await
         .is_refused(RejectionKind::KeyReused);
 
@@ -338,13 +345,9 @@ async fn a_duplicate_whose_body_does_not_count_is_answered_behind_its_body_withi
     let done = Replay::default().remember_with(|_| Remember::Done);
     let service = reading(&locks, done, ALL);
     send(&service, pieces(&["a"])).await.is_first("paid");
-    let (feed, body) = mpsc::unbounded_channel();
-    let mut other = Box::pin(service.clone().oneshot(streamed(body)));
-    feed.send(data("a")).unwrap();
-    assert!(poll_once(other.as_mut()).is_pending());
-    drop(feed);
-    let refused = read(other.await.unwrap()).await;
-    refused.is_refused(RejectionKind::Done);
+    answered_behind_its_body(&service, "a")
+        .await
+        .is_refused(RejectionKind::Done);
 
     // A body that breaks off changes nothing.
     let (locks, _) = embedded();
